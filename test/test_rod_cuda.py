@@ -40,7 +40,7 @@ class Case:
     They set out from rest, so that their states are ones that the robot can have.
     """
 
-    def __init__(self, name, intervals=5, count=5, steps=3, seed=0, effort=0.5):
+    def __init__(self, name, intervals=5, count=5, steps=3, seed=0, effort=0.5, host=None):
         random = np.random.default_rng(seed)
         self.rod = rod_of(name, intervals)
         model = RodPrediction(self.rod, single_precision=False)
@@ -58,14 +58,25 @@ class Case:
                 share = random.uniform(0.1 if parameter.low >= 0.0 else -0.1, 0.3, count)
                 self.parameters[:, column] = share * min(parameter.high, 0.5)
         rest = np.tile(self.rod.rest_state(), (count, 1))
-        before = model._advance(
-            rest, levels[:, :4], self.parameters, PERIOD, tips=False, precise=True
-        )
+        self._host = HostRod(self.rod, np.float64, host) if host and COMPILER else None
+        before = self._advanced(rest, levels[:, :4], model)
         self.moving, self.inputs = before[:, -1], levels[:, 3:]
 
     @property
     def arrays(self):
         return self.moving, self.inputs, self.parameters
+
+    def _advanced(self, states, levels, model, tips=False):
+        """What the processor says; with `host` its own text, which needs less compiling."""
+        if self._host is not None:
+            return self._host.rollout(states, levels, self.parameters, PERIOD, tips=tips)
+        rolled = model._advance(states, levels, self.parameters, PERIOD, tips=tips, precise=True)
+        return rolled.reshape(*rolled.shape[:2], -1)
+
+    def in_double(self, tips):
+        """(B, T, nx or 12) in double precision, two sub-steps."""
+        model = RodPrediction(self.rod, single_precision=False)
+        return self._advanced(self.moving, self.inputs, model, tips)
 
     def expected(self, tips, single=False, substeps=2, dt=PERIOD):
         model = RodPrediction(self.rod, substeps, single_precision=single)
@@ -73,9 +84,9 @@ class Case:
         return rolled.reshape(*rolled.shape[:2], -1)
 
 
-def failing(hopeless):
+def failing(hopeless, host=None):
     """Rods so fast that all need retries but the first; one is beyond help."""
-    case, random = Case("licher2025", intervals=2), np.random.default_rng(1)
+    case, random = Case("licher2025", intervals=2, host=host), np.random.default_rng(1)
     case.moving[1:] = 10.0 * case.scale * random.normal(size=case.moving[1:].shape)
     case.moving[HOPELESS] = hopeless
     return case
@@ -313,16 +324,16 @@ def on_gpu(rod, single, substeps=2, **settings):
 @pytest.mark.gpu
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_gpu_agrees_with_the_processor(gpu, name, single):
+def test_the_gpu_agrees_with_the_processor(gpu, folder, name, single):
     import torch
 
-    case = Case(name, count=37)  # fills no warp evenly
+    case = Case(name, count=37, host=folder)  # fills no warp evenly
     model = on_gpu(case.rod, single)
     tensors = [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
     for tips, scale in ((False, case.scale), (True, 1.0)):
         advance = model.rollout_tips_on_device if tips else model.rollout_on_device
         found = advance(*tensors, PERIOD).cpu().numpy().reshape(37, 3, -1)
-        expected = case.expected(tips).astype(found.dtype)
+        expected = case.in_double(tips).astype(found.dtype)
         assert_close(found, expected, scale, 2e-5 if single else 1e-11)
     poses = model.tip_poses_on_device(tensors[0], tensors[2]).cpu().numpy()
     expected = RodPrediction(case.rod).tip_poses(case.moving, case.parameters)
@@ -330,10 +341,10 @@ def test_the_gpu_agrees_with_the_processor(gpu, name, single):
 
 
 @pytest.mark.gpu
-def test_the_gpu_retries_and_gives_up_as_the_processor(gpu):
+def test_the_gpu_retries_and_gives_up_as_the_processor(gpu, folder):
     import torch
 
-    case = failing(1e30)
+    case = failing(1e30, folder)
     for single in (False, True):
         model = on_gpu(case.rod, single, 1)
         tensors = [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
@@ -345,25 +356,25 @@ def test_the_gpu_retries_and_gives_up_as_the_processor(gpu):
 
 
 @pytest.mark.gpu
-def test_large_batches_of_arrays_go_to_the_gpu_and_come_back(gpu):
+def test_large_batches_of_arrays_go_to_the_gpu_and_come_back(gpu, folder):
     from softcr_models.cuda.prediction import LEAST_BATCH
 
-    case = Case("licher2025", count=LEAST_BATCH)
+    case = Case("licher2025", count=LEAST_BATCH, host=folder)
     model = on_gpu(case.rod, True)
     found = model._advance(*case.arrays, PERIOD, tips=True, precise=False)
     assert found.dtype == np.float32
-    expected = case.expected(True).astype(np.float32)
+    expected = case.in_double(True).astype(np.float32)
     assert_close(found.reshape(LEAST_BATCH, 3, 12), expected, 1.0, 2e-5)
     stepped = model.step(case.moving, case.inputs[:, 0], case.inputs[:, 1], case.parameters, PERIOD)
     assert stepped.dtype == np.float64
-    assert_close(stepped, case.expected(False)[:, 0], case.scale, 1e-11)
+    assert_close(stepped, case.in_double(False)[:, 0], case.scale, 1e-11)
 
 
 @pytest.mark.gpu
-def test_a_rollout_can_be_recorded_and_tensors_are_checked(gpu):
+def test_a_rollout_can_be_recorded_and_tensors_are_checked(gpu, folder):
     import torch
 
-    case = Case("licher2025_chain", count=64)
+    case = Case("licher2025_chain", count=64, host=folder)
     model = on_gpu(case.rod, True)
     tensors = [torch.tensor(each, dtype=torch.float32, device=gpu) for each in case.arrays]
     expected = model.rollout_tips_on_device(*tensors, PERIOD)

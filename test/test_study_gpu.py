@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_learning.surrogate.training import Progress
+from softcr_learning.surrogate.time_to_musts import TimeToMusts
 from softcr_models.devices import what_cuda_lacks
 from softcr_studies.cell import Cell
 from softcr_studies.page import study_section
@@ -206,26 +206,24 @@ def test_a_gpu_is_measured_by_events_with_and_without_a_graph(monkeypatch):
     assert replayed == pytest.approx(np.full(20, 1.0))
 
 
-@pytest.mark.parametrize(("errors", "reached"), [((0.4, 0.8), True), ((0.4, 1.0), False)])
-def test_when_a_training_is_good_enough(monkeypatch, errors, reached):
+@pytest.mark.parametrize("reached", [12.0, None])
+def test_when_a_training_is_good_enough(monkeypatch, reached):
     seen = []
 
-    def train(robot, settings, path, report, resume, data):
-        seen.append(settings)
-        report(Progress("training", 0.0))
-        report(Progress("training", 0.5, {}, {"tip smooth mm": 2.0, "tip steps mm": 3.0}))
-        told = dict(zip(("tip smooth mm", "tip steps mm"), errors, strict=True))
-        report(Progress("done", 1.0, {}, told))
+    def time_to_musts(*args):
+        seen.append(args[:3])
+        figures = {
+            "smooth 100 %: tip position [mm]": 0.4,
+            "lagged steps 100 %: tip position [mm]": 0.8,
+        }
+        return TimeToMusts(3.0, 2.0, 20.0, 0.5, 6000, 300.0, {}, reached, figures)
 
-    monkeypatch.setattr("softcr_learning.surrogate.training.train", train)
-    monkeypatch.setattr("softcr_learning.surrogate.training_data.rod_data", lambda *_: None)
+    monkeypatch.setattr("softcr_learning.surrogate.time_to_musts.time_to_musts", time_to_musts)
     monkeypatch.setattr(gpu_training, "require_gpu", lambda: None)
-    monkeypatch.setattr(gpu_training, "rate", lambda device, effort: {"rate": 1000.0})
     found = gpu_training.until_good_enough(GpuEffort(training_seconds=10.0))
-    assert math.isfinite(found["reached"]) == reached
-    assert (found["smooth"], found["steps"]) == errors
-    (settings,) = seen
-    assert (settings.iterations, settings.device) == (7500, "cuda")
+    assert found["reached"] == pytest.approx(math.nan if reached is None else reached, nan_ok=True)
+    assert (found["smooth"], found["steps"], found["rate"]) == (0.4, 0.8, 300.0)
+    assert seen == [("cuda", 10.0, "licher2025")]
 
 
 # -- the kit ---------------------------------------------------------------------------------------

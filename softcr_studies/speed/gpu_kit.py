@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # What computes is imported by the parts' processes alone: the one that watches them needs nothing.
 
-LIMITS = {"machine": 40.0, "tests": 130.0, "batches": 120.0, "loops": 190.0, "training": 130.0,
+LIMITS = {"machine": 40.0, "tests": 80.0, "training": 120.0, "batches": 60.0, "loops": 170.0,
           "network": 40.0}  # fmt: skip
 """Part, in the order in which they run -> seconds that it may take."""
 
@@ -43,7 +43,7 @@ KERNELS = (
 """What compiles the processor's kernels beside the first parts: arguments of Python, a process
 each. They share a cache."""
 
-COMPILING = 120.0
+COMPILING = 60.0
 """Parts after the tests wait so long for these at most [s]."""
 
 _HERE = "softcr_studies.speed.gpu_kit"

@@ -35,14 +35,15 @@ class LoopOf:
 
     Attributes:
         population: candidates.
-        rate_hz: of the loop [Hz]. The horizon has as many seconds as at 70 Hz, 0.1 s, but at most
-            40 ticks.
+        rate_hz: of the loop [Hz].
+        horizon: [ticks]; None: as many seconds as at 70 Hz, 0.1 s, but at most 40 ticks.
         device: where the controller computes.
         part: of the run's seconds.
     """
 
     population: int
     rate_hz: float = RATE_HZ
+    horizon: int | None = None
     device: str = "cuda"
     part: float = 1.0
 
@@ -71,6 +72,8 @@ def ticks(loop: LoopOf, effort: GpuEffort) -> Result:
     parameters: dict[str, Any] = {
         "population": loop.population, "device": loop.device, "threads": threads,
     }  # fmt: skip
+    if loop.horizon is not None:
+        parameters["horizon"] = loop.horizon
     begun = time.perf_counter()
     try:
         found = run_loop(
