@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -220,13 +221,8 @@ def nvrtc():
         pytest.skip(f"NVRTC is not here (make setup-cuda): {error}")
 
 
-# registers, stack and spills of the rollout in single precision, at most
-BOUNDS = {
-    "licher2025": (128, 0, 0),
-    "licher2025_chain": (128, 0, 0),
-    "tendon_arm": (128, 0, 0),
-    "two_segments": (168, 64, 128),
-}
+# registers of the rollout in single precision, at most, where it neither has a stack nor spills
+REGISTERS = {"licher2025": 128, "licher2025_chain": 128, "tendon_arm": 128, "two_segments": 168}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -239,10 +235,9 @@ def test_every_kernel_compiles_within_its_bounds(nvrtc, tmp_path, name, architec
     single = compiled(source_of(rod, np.float32), architecture, tmp_path)
     assert set(single.resources) == {"rollout_float", "tips_float"}
     rollout = single.resources["rollout_float"]
-    registers, stack, spilled = BOUNDS[name]
-    assert rollout.registers <= registers
-    assert rollout.stack <= stack
-    assert rollout.spilled <= spilled
+    # only the first has shared memory for more blocks than 168 registers allow
+    assert rollout.registers <= (REGISTERS[name] if architecture == "sm_90" else 224)
+    assert (rollout.stack, rollout.spilled) == (0, 0)
     assert single.resources["tips_float"].spilled == 0
     double = compiled(source_of(rod, np.float64), architecture, tmp_path)
     assert set(double.resources) == {f"{k}_{t}" for k in ("rollout", "tips") for t in REALS}
@@ -251,8 +246,9 @@ def test_every_kernel_compiles_within_its_bounds(nvrtc, tmp_path, name, architec
     opcodes = disassembled(single.cubin, tmp_path)
     assert opcodes["rollout_float"]["FFMA"] > 500
     for kernel in ("rollout_float", "tips_float"):
-        doubles = [each for each in opcodes[kernel] if re.fullmatch(r"D(FMA|ADD|MUL|SETP)", each)]
-        assert not doubles, kernel
+        # but for the step's length, which comes as a double and is rounded before the loop
+        doubles = Counter({op: n for op, n in opcodes[kernel].items() if re.match(r"D[A-Z]", op)})
+        assert doubles <= Counter(DSETP=1), kernel
     assert sum(disassembled(double.cubin, tmp_path)["rollout_double"][op] for op in DOUBLES) > 500
 
 
@@ -262,8 +258,6 @@ DOUBLES = ("DFMA", "DADD", "DMUL")
 
 def disassembled(cubin, folder):
     """How often each kernel has each instruction, by its name without modifiers."""
-    from collections import Counter
-
     beside = Path(sys.prefix) / "lib"
     found = [*beside.glob("python3*/site-packages/nvidia/cu13/bin/nvdisasm")]
     tool = shutil.which("nvdisasm") or (str(found[0]) if found else None)

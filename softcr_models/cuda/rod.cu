@@ -1062,22 +1062,20 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
             load<6>(relaxed, relaxation(shared, a));
             if (!ends(lane)) {
                 const real shift = ONE / INTERVAL_LENGTH[a];
-                real row[6], mean[6], next[6], damped[6];
-                real below[6], c[6], stiff[6], damped_by[6], undamped[6];
+                real row[6], mean[6], here[12], beyond[12], damped[6];
+                real c[6], stiff[6], damped_by[6], undamped[6];
                 load<6>(c, compliance(shared, a));
                 load<6>(stiff, stiffness(shared, a));
                 load<6>(damped_by, damping(shared, a));
                 load<6>(undamped, per_damping(shared, a));
-                load<6>(below, shared.rows[lane]);
-                load<6>(next, shared.rows[lane + 1]);
-                UNROLL for (int k = 0; k < 6; ++k) mean[k] = HALF * (below[k] + next[k]);
+                load_wide<12>(here, shared.rows[lane]);
+                load_wide<12>(beyond, shared.rows[lane + 1]);
+                UNROLL for (int k = 0; k < 6; ++k) mean[k] = HALF * (here[k] + beyond[k]);
                 multiply_inertia(row, mean, own, numbers, lane, a);
-                load<6>(below, shared.rows[lane] + 6);
-                load<6>(next, shared.rows[lane + 1] + 6);
                 UNROLL for (int k = 0; k < 6; ++k) {
-                    mean[k] = HALF * (below[k] + next[k]);
+                    mean[k] = HALF * (here[6 + k] + beyond[6 + k]);
                     damped[k] = -relaxed[k] * mean[k];
-                    row[k] -= relaxed[k] * (next[k] - below[k]) * shift;
+                    row[k] -= relaxed[k] * (beyond[6 + k] - here[6 + k]) * shift;
                     mean[k] *= c[k];
                 }
                 real frozen[32];
@@ -1500,8 +1498,15 @@ extern __shared__ __align__(16) unsigned char memory[];
 constexpr int STRIDE = (sizeof(Shared) + 127) / 128 * 128 + 32;
 extern "C" __device__ const int candidate_bytes = STRIDE;
 
+// blocks that a multiprocessor is to have registers for: others have less shared memory than sm_90
+#if __CUDA_ARCH__ == 900
+#define RESIDENT BLOCKS
+#else
+#define RESIDENT (BLOCKS / 2)
+#endif
+
 #define KERNELS(IO) \
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) rollout_##IO( \
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) rollout_##IO( \
     const IO* states, const IO* inputs, const IO* parameters, IO* out, BY_VALUE Call call) { \
     const int group = threadIdx.x / LANES; \
     Lane lanes[1]; \
