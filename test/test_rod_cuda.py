@@ -235,8 +235,8 @@ def test_every_kernel_compiles_within_its_bounds(nvrtc, tmp_path, name, architec
     single = compiled(source_of(rod, np.float32), architecture, tmp_path)
     assert set(single.resources) == {"rollout_float", "tips_float"}
     rollout = single.resources["rollout_float"]
-    # only the first has shared memory for more blocks than 168 registers allow
-    assert rollout.registers <= (REGISTERS[name] if architecture == "sm_90" else 224)
+    # only that one has shared memory for more blocks than 255 registers allow
+    assert rollout.registers <= (REGISTERS[name] if architecture == "sm_90" else 255)
     assert (rollout.stack, rollout.spilled) == (0, 0)
     assert single.resources["tips_float"].spilled == 0
     double = compiled(source_of(rod, np.float64), architecture, tmp_path)
