@@ -29,6 +29,9 @@ OTHER_PROGRAMS = {
 } | {"soromox-env/bin/pip"}
 """What is not ours; that the line can be split into words is all that is checked."""
 
+NO_GPU = "'cuda' cannot be used here: "
+"""What comes last, where a line is right: what this machine lacks is no mistake of the page."""
+
 _LAUNCH = {"simulation.launch.py": SimulationOptions, "hardware.launch.py": HardwareOptions}
 LAUNCH_OWN = {"args", "results", "rviz", "use_sim_time"}
 _TRANSITIONS = {"configure", "activate", "deactivate", "cleanup", "shutdown"}
@@ -74,7 +77,8 @@ def _softcr(words: list[str]) -> str | None:
             finally:
                 cell.cell_contents = kept
     except Exception as error:
-        return command_line._line(error, words) or repr(error)
+        line = command_line._line(error, words) or repr(error)
+        return None if NO_GPU in line else line
     return None
 
 
