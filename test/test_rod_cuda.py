@@ -2,11 +2,7 @@
 code of GPUs, and on a GPU."""
 
 import re
-import shutil
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +12,8 @@ from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.devices import what_cuda_lacks
 from softcr_models.prediction import RodPrediction, RodSettings
 from softcr_models.rod.cosserat_rod import linearisations
+from softcr_studies.speed.machine_code import disassembled
+from softcr_studies.speed.timing import Skipped
 
 PERIOD = 1 / 70
 SHIPPED = ("licher2025", "licher2025_chain", "two_segments", "tendon_arm")
@@ -243,38 +241,26 @@ def test_every_kernel_compiles_within_its_bounds(nvrtc, tmp_path, name, architec
     assert set(double.resources) == {f"{k}_{t}" for k in ("rollout", "tips") for t in REALS}
     assert all(each.registers <= 255 and each.stack <= 1024 for each in double.resources.values())
     assert compiled(source_of(rod, np.float32), architecture, tmp_path) == single  # of the cache
-    opcodes = disassembled(single.cubin, tmp_path)
+    opcodes = opcodes_of(single.cubin)
     assert opcodes["rollout_float"]["FFMA"] > 500
     for kernel in ("rollout_float", "tips_float"):
         # but for the step's length, which comes as a double and is rounded before the loop
         doubles = Counter({op: n for op, n in opcodes[kernel].items() if re.match(r"D[A-Z]", op)})
         assert doubles <= Counter(DSETP=1), kernel
-    assert sum(disassembled(double.cubin, tmp_path)["rollout_double"][op] for op in DOUBLES) > 500
+    assert sum(opcodes_of(double.cubin)["rollout_double"][op] for op in DOUBLES) > 500
 
 
 REALS = ("float", "double")
 DOUBLES = ("DFMA", "DADD", "DMUL")
 
 
-def disassembled(cubin, folder):
+def opcodes_of(cubin):
     """How often each kernel has each instruction, by its name without modifiers."""
-    beside = Path(sys.prefix) / "lib"
-    found = [*beside.glob("python3*/site-packages/nvidia/cu13/bin/nvdisasm")]
-    tool = shutil.which("nvdisasm") or (str(found[0]) if found else None)
-    if tool is None:
-        pytest.skip("nvdisasm is not here (make setup-cuda)")
-    (folder / "module.cubin").write_bytes(cubin)
-    command = [tool, "-c", str(folder / "module.cubin")]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    counts, kernel = {}, None
-    for line in text.splitlines():
-        if begins := re.match(r"\.text\.(\w+):", line):
-            kernel = counts.setdefault(begins.group(1), Counter())
-        elif kernel is not None and (
-            one := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*)", line)
-        ):
-            kernel[one.group(1)] += 1
-    return counts
+    try:
+        kernels = disassembled(cubin)
+    except Skipped as reason:
+        pytest.skip(str(reason))
+    return {name: Counter(one.base for one in program) for name, program in kernels.items()}
 
 
 def test_the_compiler_says_what_it_refuses(nvrtc, tmp_path):
