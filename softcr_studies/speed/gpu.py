@@ -207,9 +207,9 @@ STUDY = Study(
     exact="The published figure is of eight of the paper's steps of 1000 candidates: what its "
     "network's predictions alone take on an RTX 3070. Ours on the GPU are steps of 1/70 s of the "
     "exact rod, two sub-steps each, or of the network, as replays of a CUDA graph. A tick is "
-    "everything from an estimate to a command, copies included; its rod makes one sub-step. The estimate from the machine code is a warp's "
-    "chain of instructions and latencies without the time to fetch instructions: licher2025's "
-    "rollout was measured 1.5 to 1.6 times as long on an H100.",
+    "everything from an estimate to a command, copies included; its rod makes one sub-step. "
+    "The estimate from the machine code is a warp's chain of instructions and latencies without "
+    "the time to fetch instructions; an earlier text of licher2025 took 1.55 times as long on an H100.",
     seeded=False,
     serial=True,
 )  # fmt: skip

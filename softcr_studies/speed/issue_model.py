@@ -28,11 +28,11 @@ from softcr_studies.speed.machine_code import NONE, Instruction
 
 WARP = 32
 
-_MEASURED = "measured, H100: Luo et al. 2024, arXiv:2402.13499"
+_MEASURED = "measured, GH200: latency of github.com/markdewing/AI_kernels"
 LATENCIES: Mapping[str, tuple[int, str]] = {
-    "LDS": (29, f"{_MEASURED}, shared memory"),
-    "LDG.E.CONSTANT": (41, f"{_MEASURED}, L1: tables, read again and again"),
-    "LDG": (263, f"{_MEASURED}, L2: states, inputs and parameters"),
+    "LDS": (29, "assumed, of published 23 to 33 cycles"),
+    "LDG.E.CONSTANT": (40, f"{_MEASURED}, L1: tables, read again and again"),
+    "LDG": (281, f"{_MEASURED}, L2: states, inputs and parameters"),
     "SHFL": (24, "assumed, as shared memory with less addressing"),
     "MUFU": (18, "assumed"),
     "LDC": (29, "assumed, as shared memory"),
