@@ -58,7 +58,7 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"segment", "number of the segment, 0 at the base"),
     (r"input\.\w+", "of the robot's inputs: Pa, N or m"),
     (r"(parameter\.|std\.)?bending_compliance(_std)?", "rad/(N m m)"),
-    (r"(parameter\.|std\.)?tip_mass(_std)?", "kg"),
+    (r"(parameter\.|std\.)?(tip_mass|payload)(_std)?", "kg"),
     (r"(parameter\.|std\.)?damping_factor(_std)?", "1"),
     (r"(parameter\.|std\.)?pressure_offset\w*", "Pa"),
     (r"(parameter\.|std\.)?pressure_gain\w*", "1"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # What computes is imported by the parts' processes alone: the one that watches them needs nothing.
 
-LIMITS = {"machine": 40.0, "code": 60.0, "tests": 80.0, "training": 120.0, "batches": 60.0,
+LIMITS = {"machine": 40.0, "code": 60.0, "tests": 150.0, "training": 150.0, "batches": 60.0,
           "loops": 170.0, "network": 40.0}  # fmt: skip
 """Part, in the order in which they run -> seconds that it may take."""
 

@@ -25,7 +25,7 @@ def on_processor(effort: GpuEffort) -> Result:
     # a part of what is usual where little time is given
     iterations = max(8, round(_RATED * min(1.0, effort.training_seconds / 60.0)))
     settings = TrainingSettings(
-        iterations=iterations, device="cpu", threads=threads, **_OF_PROBE  # type: ignore[arg-type]
+        iterations=iterations, device="cpu", threads=threads, **_OF_PROBE
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         _, card = train(load_robot(ROBOT), settings, Path(folder) / "network", resume=False)
