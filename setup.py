@@ -81,6 +81,7 @@ setup(
     distclass=WithData,
     cmdclass={"build": CleanBuild},
     packages=find_packages(include=["softcr_*"]),
+    package_data={"softcr_models": ["cuda/*.cu"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),

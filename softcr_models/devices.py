@@ -100,11 +100,9 @@ def _rod_lacks() -> str:
 
 def _gpu_lacks() -> str:
     """Why the rod's kernels cannot run on the first GPU."""
-    driver, version = ctypes.CDLL(DRIVER), ctypes.c_int(0)
-    driver.cuDriverGetVersion(ctypes.byref(version))
-    if version.value < 1000 * LEAST_CUDA:
-        known = f"{version.value // 1000}.{version.value % 1000 // 10}"
-        return f"the NVIDIA driver is for CUDA {known}, and {LEAST_CUDA} or later is needed"
+    driver, (major, minor) = ctypes.CDLL(DRIVER), _cuda_of_driver()
+    if major < LEAST_CUDA:
+        return f"the NVIDIA driver is for CUDA {major}.{minor}, and {LEAST_CUDA} or later is needed"
     device, found = ctypes.c_int(0), (ctypes.c_int(0), ctypes.c_int(0))
     driver.cuDeviceGet(ctypes.byref(device), 0)
     for number, attribute in zip(found, (_MAJOR, _MINOR), strict=True):
@@ -116,15 +114,28 @@ def _gpu_lacks() -> str:
     return ""
 
 
+def _cuda_of_driver() -> tuple[int, int]:
+    """The version of CUDA that the driver is for."""
+    version = ctypes.c_int(0)
+    ctypes.CDLL(DRIVER).cuDriverGetVersion(ctypes.byref(version))
+    return version.value // 1000, version.value % 1000 // 10
+
+
 def _compiler_lacks() -> str:
     try:
         from cuda.bindings import nvrtc
 
-        nvrtc.nvrtcVersion()
+        made = int(nvrtc.nvrtcVersion()[1])
     except ImportError:
         return "the package cuda-bindings is not installed (pip install 'softcr[cuda]')"
     except RuntimeError:
         return "NVIDIA's compiler NVRTC is not installed (pip install 'softcr[cuda]')"
+    major, minor = _cuda_of_driver()
+    if made > major:
+        return (
+            f"NVRTC compiles for CUDA {made}, and the NVIDIA driver is for {major}.{minor}: update "
+            f"the driver, or pip install 'cuda-bindings<{major + 1}' nvidia-cuda-nvrtc-cu{major}"
+        )
     return ""
 
 

@@ -156,6 +156,20 @@ def test_a_gpu_without_a_compiler_for_the_rod(a_gpu, monkeypatch, bindings, said
         resolve_device("cuda", "rod")
 
 
+def test_a_compiler_that_is_newer_than_the_driver(a_gpu, monkeypatch):
+    """Machine code of CUDA 13 cannot be loaded by a driver of CUDA 12."""
+    a_gpu(version=12040)
+    bindings = SimpleNamespace(nvrtc=SimpleNamespace(nvrtcVersion=lambda: (0, 13, 0)))
+    monkeypatch.setattr(devices, "_torch_lacks", lambda: "")
+    monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(bindings=bindings))
+    said = lacks_of_the_rod()
+    assert "NVRTC compiles for CUDA 13, and the NVIDIA driver is for 12.4" in said
+    assert "pip install 'cuda-bindings<13' nvidia-cuda-nvrtc-cu12" in said
+    a_gpu(version=13000)
+    assert resolve_device("auto", "rod") == "cuda"
+
+
 def test_a_torch_without_cuda(with_driver):
     torch = pytest.importorskip("torch")
     if torch.version.cuda is not None:

@@ -177,6 +177,9 @@ def test_an_install_into_a_prefix_holds_everything_that_runs_need(prefix, tmp_pa
         assert files, name
         assert all((share / path).is_file() for path in files)
     assert (share / "package.xml").is_file()
+    if prefix.kind == "wheel":
+        (site,) = prefix.place.glob("lib/python3*/site-packages")
+        assert (site / "softcr_models/cuda/rod.cu").is_file()
     assert (prefix.place / "share/ament_index/resource_index/packages/softcr").is_file()
     code = (
         "from softcr_models.config import config_directory as d; "
