@@ -8,6 +8,7 @@ import torch
 
 from softcr_models.cuda.compiler import compiled
 from softcr_models.cuda.source import WARP, lanes_of, source_of
+from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
 
 ATTEMPTS = 8
@@ -33,7 +34,8 @@ class Kernels:
     """The kernels of one rod that compute in one float type.
 
     Raises:
-        UserError: the rod is none for a GPU, see `lanes_of`, or there is no compiler.
+        UserError: the rod is none for a GPU, see `lanes_of`, there is no compiler, or the GPU does
+            not take what it made.
     """
 
     def __init__(self, rod: CosseratRod, dtype: type[np.floating], device: torch.device) -> None:
@@ -99,5 +101,5 @@ class Kernels:
     def _checked(self, answer: tuple[Any, ...]) -> Any:
         error, *rest = answer
         if error != self._driver.CUresult.CUDA_SUCCESS:
-            raise RuntimeError(f"CUDA: {error.name}")
+            raise UserError(f"device: 'cuda': the GPU refuses the rod's kernels: {error.name}")
         return rest[0] if len(rest) == 1 else tuple(rest)
