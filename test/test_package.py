@@ -96,9 +96,10 @@ def test_what_is_imported_otherwise_is_required_by_the_distribution():
         if not is_ros(name):
             owners = {canonicalize_name(owner) for owner in distributions.get(name, [])}
             # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries;
-            # pysoem, viser and OpenCV are extras that need not be installed
+            # pysoem, viser, OpenCV and CUDA are extras that need not be installed
             others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}}
             others["cv2"] = {"opencv-python-headless"}
+            others["cuda"] = {"cuda-bindings"}
             others |= {extra: {extra} for extra in ("pysoem", "viser")}
             owners |= others.get(name, set())
             assert owners & required, f"{name} is imported, but not required in setup.py"
