@@ -161,15 +161,32 @@ def check_devices(options: "RunOptions") -> None:
             raise UserError(
                 f"{name} = {device!r} with model {model!r}: which computes on the processor alone"
             )
-        resolve_device(device, _library(model))
+        where = resolve_device(device, _library(model))
+        if name == "device" and where == device and (refused := _rod_refused(options)):
+            raise UserError(f"device = 'cuda': {refused}")
 
 
 def where_it_computes(options: "RunOptions") -> str:
     """In words, where the controller's model computes; empty where nobody asked for a GPU."""
     if options.device == "cpu":
         return ""
-    lacks = what_cuda_lacks(_library(options.model))
+    lacks = what_cuda_lacks(_library(options.model)) or _rod_refused(options)
     return f"the processor: {lacks}" if lacks else gpu_name()
+
+
+def _rod_refused(options: "RunOptions") -> str:
+    """Why the exact rod of the robot is none for a GPU; empty if it is one, or not the model."""
+    if options.model != "rod":
+        return ""
+    from softcr_models.cuda.source import lanes_of  # what compiles is imported where it is asked
+    from softcr_models.prediction import RodSettings
+    from softcr_models.rod.cosserat_rod import CosseratRod
+
+    try:
+        lanes_of(CosseratRod(load_robot(options.robot), RodSettings().intervals))
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def _library(model: str) -> str:

@@ -13,6 +13,7 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_runtime.settings import build_settings, declared_settings
 from softcr_runtime.system import Part, System
+from softcr_tools import option_checks
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.option_checks import where_it_computes
 from softcr_tools.run_options import SimulationOptions
@@ -245,6 +246,22 @@ def test_a_gpu_that_is_not_here_is_told_before_anything_starts(monkeypatch, opti
     left_to_us = options.of_options({"device": "auto"})
     assert where_it_computes(left_to_us) == "the processor: no NVIDIA driver"
     assert not where_it_computes(options.of_options({}))
+
+
+def test_a_rod_that_is_none_for_a_gpu_is_told_before_anything_starts(monkeypatch, tmp_path):
+    monkeypatch.setattr(devices, "what_cuda_lacks", lambda library: "")
+    monkeypatch.setattr(option_checks, "what_cuda_lacks", lambda library: "")
+    monkeypatch.setattr(option_checks, "gpu_name", lambda: "a GPU")
+    robot = tmp_path / "diver.yaml"
+    robot.write_text(
+        "builds_on: licher2025\nname: diver\nmedium: {density: 1000.0, normal_drag: 1.0}\n"
+    )
+    in_water = {"robot": str(robot)}
+    with pytest.raises(UserError, match=r"^device = 'cuda': robot diver: the rod on a GPU knows"):
+        SimulationOptions.of_options({"device": "cuda", **in_water})
+    told = where_it_computes(SimulationOptions.of_options({"device": "auto", **in_water}))
+    assert told.startswith("the processor: robot diver: ")
+    assert where_it_computes(SimulationOptions.of_options({"device": "auto"})) == "a GPU"
 
 
 @pytest.mark.parametrize("model", ["rod", "ddpinn"])
