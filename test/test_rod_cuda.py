@@ -271,6 +271,19 @@ def test_the_compiler_says_what_it_refuses(nvrtc, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_what_was_compiled_is_not_compiled_again_and_needs_no_cache(nvrtc, tmp_path, monkeypatch):
+    from softcr_models.cuda import compiler
+
+    text = 'extern "C" __global__ void k(float* x) { *x = 3.0f * *x; }'
+    (tmp_path / "file").write_text("in the place of a folder")
+    made = compiler.compiled(text, "sm_90", tmp_path / "file" / "cache")
+    assert compiler.compiled(text, "sm_90", tmp_path / "cache") == made
+    monkeypatch.setattr(compiler, "_compile", None)
+    assert compiler.compiled(text, "sm_90", tmp_path / "cache") == made
+    with pytest.raises(TypeError):  # another architecture is compiled
+        compiler.compiled(text, "sm_80", tmp_path / "cache")
+
+
 def test_a_broken_file_of_the_cache_is_made_anew(nvrtc, tmp_path):
     from softcr_models.cuda.compiler import compiled
 

@@ -6,6 +6,7 @@ Nothing here needs a GPU.
 import hashlib
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def compiled(text: str, architecture: str, cache: Path | None = None) -> Compile
         return _read(path)
     except (OSError, ValueError):
         made = _compile(nvrtc, text, architecture)
-    _write(path, made)
+    with suppress(OSError):  # a folder that cannot be written: compiled again at the next start
+        _write(path, made)
     return made
 
 
@@ -137,6 +139,6 @@ def _write(path: Path, made: Compiled) -> None:
         for name, each in made.resources.items()
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(f"{path.name}.{os.getpid()}")
     part.write_bytes("\n".join(lines).encode() + b"\n\n" + made.cubin)
     part.replace(path)

@@ -18,7 +18,6 @@
 
 #ifdef __CUDACC__
 #define FUNCTION __device__ __forceinline__
-#define FIXED __device__ const
 #define EACH_LANE { const int lane = threadIdx.x % LANES; Lane& own = lanes[0]; (void)own;
 #define BARRIER __syncwarp();
 #define DONE } BARRIER
@@ -32,7 +31,6 @@
 #include <cmath>
 #include <cstdint>
 #define FUNCTION static inline
-#define FIXED static const
 #define EACH_LANE for (int lane = 0; lane < LANES; ++lane) { Lane& own = lanes[lane]; (void)own;
 #define BARRIER
 #define DONE }
@@ -60,7 +58,7 @@ constexpr real ZERO = 0, ONE = 1, HALF = real(0.5);
 // -- what a candidate shares, and what a lane keeps ---------------------------------------------
 
 struct alignas(16) Shared {
-    alignas(16) real inverse[ROWS - 1][36];       // S^-1 of each interval; before that what S is made of
+    alignas(16) real inverse[ROWS - 1][36];       // S^-1 of each interval; before it, S's own part
     alignas(16) real carry[ROWS - 1][36];         // H
     alignas(16) real wrench_carry[ROWS - 1][36];  // W; before that Y
     alignas(16) real slope[ROWS][36];         // K of each row
@@ -70,11 +68,11 @@ struct alignas(16) Shared {
     alignas(16) real state[ROWS][12];      // of each row: velocity, elastic wrench
     alignas(16) real base[8];              // base state
     alignas(16) real increments[3][ROWS][12];  // of the stages: velocities, then wrenches
-    alignas(16) real frozen[ROWS - 1][36];     // of the linearisation: P (18), strain (6), wrench (6)
+    alignas(16) real frozen[ROWS - 1][36];     // when linearised: P (18), strain (6), wrench (6)
     alignas(16) real rows[ROWS][12];           // for the lane below: velocities, then wrenches
-    alignas(16) real turn[ROWS - 1][12];           // rotation from a row to the next; in poses also the way
+    alignas(16) real turn[ROWS - 1][12];       // rotation from a row to the next; of poses: and way
     alignas(16) real first[ROWS][6], second[ROWS][6], third[ROWS][6];
-    alignas(16) real section[SEGMENTS][36];    // of each segment C, 1/C, D, 1/D, a D + 1, 1/(a D + 1)
+    alignas(16) real section[SEGMENTS][36];    // C, 1/C, D, 1/D, a D + 1, 1/(a D + 1)
     real density[ROWS + 2];        // mass per length of each interval
     real decay[8];                 // of the base state, in a sub-step
     int sound[LANES];
@@ -193,7 +191,8 @@ FUNCTION real cosine_of(real t) {
     return HALF + t * (real(-1.0 / 24) + t * (real(1.0 / 720) + t * real(-1.0 / 40320)));
 }
 FUNCTION real cubic_of(real t) {
-    return real(1.0 / 6) + t * (real(-1.0 / 120) + t * (real(1.0 / 5040) + t * real(-1.0 / 362880)));
+    return real(1.0 / 6) + t * (real(-1.0 / 120) + t * (real(1.0 / 5040)
+        + t * real(-1.0 / 362880)));
 }
 // Exp(-u) as a matrix (9)
 FUNCTION void turn_back(real* r, const real* u) {
@@ -404,7 +403,8 @@ template <class IO> FUNCTION void load_state(Lane* lanes, Shared& shared, const 
             UNROLL for (int k = 0; k < 6; ++k) {
                 row[6 + k] = state[6 * (INTERVALS + lane) + k];
                 row[k] = begins ? ZERO : real(state[6 * (lane - a - 1) + k]);
-                if (lane == 0) shared.base[k] = real(state[6 * (INTERVALS + ROWS) + k]) - row[6 + k];
+                if (lane == 0)
+                    shared.base[k] = real(state[6 * (INTERVALS + ROWS) + k]) - row[6 + k];
             }
 #if SEGMENTS > 1
             if (begins && a > 0) {
@@ -478,8 +478,8 @@ FUNCTION void set_actuation(
 
 // -- rates: `kernel.derivative` -----------------------------------------------------------------
 
-// Rates along the rod, on six lanes: `first` holds what is known of s' and gets s', `second` what is
-// known of e'+ + e'-, `third` gets e'.
+// Rates along the rod, on six lanes: `first` holds what is known of s' and gets s', `second` what
+// is known of e'+ + e'-, `third` gets e'.
 #if FITTED
 FUNCTION real inertia_at(const Shared& shared, int i, int k) {
     const int a = segment_of(i);
@@ -906,8 +906,10 @@ FUNCTION void prepare_intervals(Lane* lanes, Shared& shared, const Numbers& numb
                         const bool left = r < 3 || k != i, right = r >= 3 || k != i;
                         const bool none = r >= 3 && k == (i == 0 ? 1 : 0);  // all still zero
                         if (left) {
-                            upper[c] = none ? q[k] * plus[3 * k + c] : upper[c] + q[k] * plus[3 * k + c];
-                            lower[c] = none ? q[k] * minus[3 * k + c] : lower[c] + q[k] * minus[3 * k + c];
+                            upper[c] = none ? q[k] * plus[3 * k + c]
+                                            : upper[c] + q[k] * plus[3 * k + c];
+                            lower[c] = none ? q[k] * minus[3 * k + c]
+                                            : lower[c] + q[k] * minus[3 * k + c];
                             upper[c + 3] += q[k] * plus[9 + 3 * k + c];
                             lower[c + 3] += q[k] * minus[9 + 3 * k + c];
                         }
@@ -929,7 +931,7 @@ FUNCTION void prepare_intervals(Lane* lanes, Shared& shared, const Numbers& numb
                 store<6>(shared.slope[lane] + 6 * r, lower);
             }
             if (lane == PAYLOAD_ROW) {
-                const real half = HALF * numbers.payload, lever = PAYLOAD_LEVER;
+                const real half = HALF * numbers.payload;
                 real carried[6] = {ZERO, ZERO, ZERO, ZERO, ZERO, ZERO};
                 add_payload_momentum(carried, own.velocity, half);
                 UNROLL for (int c = 0; c < 6; ++c) {
@@ -945,7 +947,6 @@ FUNCTION void prepare_intervals(Lane* lanes, Shared& shared, const Numbers& numb
                         shared.carry[lane][6 * r + c] += column[r];
                     }
                 }
-                (void)lever;
             }
         }
     DONE
@@ -1407,7 +1408,7 @@ template <class IO> FUNCTION void tip_pose(Lane* lanes, Shared& shared, IO* pose
     DONE
 }
 
-// -- a candidate ------------------------------------------------------------------------------------
+// -- a candidate ---------------------------------------------------------------------------------
 
 // What all candidates of a call share.
 struct Call {
@@ -1470,7 +1471,8 @@ FUNCTION void attempt(
     inputs += static_cast<long long>(candidate) * (call.steps + 1) * INPUTS;
     bool wanted = exists && !(call.again && finite(out[(call.steps - 1) * width]));
     for (int k = 0; k < call.attempts && ANY_OF_WARP(wanted); ++k)
-        if (follow(lanes, shared, state, inputs, own_parameters, out, call, call.substeps[k], wanted))
+        if (follow(
+                lanes, shared, state, inputs, own_parameters, out, call, call.substeps[k], wanted))
             wanted = false;
     EACH_LANE
 

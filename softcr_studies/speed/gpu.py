@@ -209,7 +209,7 @@ STUDY = Study(
     "exact rod, two sub-steps each, or of the network, as replays of a CUDA graph. A tick is "
     "everything from an estimate to a command, copies included; its rod makes one sub-step. "
     "The estimate from the machine code is a warp's chain of instructions and latencies without "
-    "the time to fetch instructions; an earlier text of licher2025 took 1.55 times as long "
+    "the time to fetch instructions; licher2025 took 1.6 times as long "
     "on an H100.",
     seeded=False,
     serial=True,
