@@ -49,10 +49,12 @@ class Moment:
 class DeviceFutures(Protocol):
     """Of B candidates over N ticks, each computed when it is first asked for and then kept."""
 
+    @property
     def states(self) -> torch.Tensor:
         """(B, N, nx) float32 predicted states, row k one tick after row k - 1."""
         ...
 
+    @property
     def tip_poses(self) -> torch.Tensor:
         """(B, N, 3, 4) float32 predicted tip poses, rotation beside position [m], base frame; from
         the states where they are there, else without them if that is faster."""

@@ -46,7 +46,7 @@ def verify_surrogate(
         robot: name or YAML file.
         network: path without ending; empty for the robot's shipped one.
         motions: of 10 s per row.
-        only_times: Table V alone: steps and ticks on this processor and, where one is, its GPU.
+        only_times: Table V alone: steps and ticks on this processor.
         results: where a folder is made.
 
     Raises:

@@ -45,20 +45,14 @@ class _Futures:
     def __init__(self, rod, arrays, period):
         self._rod, self._arrays, self._period = rod, arrays, period
 
-    def states(self):
-        return self._states
-
-    def tip_poses(self):
-        return self._tips
-
     @cached_property
-    def _states(self):
+    def states(self):
         return torch.as_tensor(self._rod.rollout(*self._arrays, self._period))
 
     @cached_property
-    def _tips(self):
-        if "_states" not in vars(self):
+    def tip_poses(self):
+        if "states" not in vars(self):
             return torch.as_tensor(self._rod.rollout_tips(*self._arrays, self._period))
-        states = self._states.flatten(0, 1).numpy()
+        states = self.states.flatten(0, 1).numpy()
         poses = self._rod.tip_poses(states, self._arrays[2][None])
-        return torch.as_tensor(np.ascontiguousarray(poses)).view(*self._states.shape[:2], 3, 4)
+        return torch.as_tensor(np.ascontiguousarray(poses)).view(*self.states.shape[:2], 3, 4)

@@ -178,8 +178,8 @@ def test_the_futures_of_candidates_are_those_of_the_model(model, motion, monkeyp
     commands(tensors, motion, ticks=1)
     states, poses = kept["arrays"]
     scale = model.state_scale
-    np.testing.assert_allclose(kept["tensors"].states().numpy() / scale, states / scale, atol=2e-4)
-    np.testing.assert_allclose(kept["tensors"].tip_poses().numpy(), poses, atol=5e-6)
+    np.testing.assert_allclose(kept["tensors"].states.numpy() / scale, states / scale, atol=2e-4)
+    np.testing.assert_allclose(kept["tensors"].tip_poses.numpy(), poses, atol=5e-6)
 
 
 def test_a_population_finds_what_the_other_finds(model, motion):

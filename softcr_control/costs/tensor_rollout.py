@@ -44,12 +44,12 @@ class TensorRollout:
     @property
     def states(self) -> torch.Tensor:
         """(B, N, nx) predicted states."""
-        return self.futures.states()
+        return self.futures.states
 
     @property
     def tip_poses(self) -> torch.Tensor:
         """(B, N, 3, 4) predicted tip poses, rotation beside position [m]."""
-        return self.futures.tip_poses()
+        return self.futures.tip_poses
 
     def output(self, name: str) -> torch.Tensor:
         """(B, N, 3, 4) the tip; there is no other output on a device.

@@ -147,15 +147,13 @@ class _AtMarker:
     def __init__(self, seen: DeviceFutures, marker: torch.Tensor) -> None:
         self._seen, self._marker = seen, marker
 
+    @property
     def states(self) -> torch.Tensor:
         """See DeviceFutures."""
-        return self._seen.states()
-
-    def tip_poses(self) -> torch.Tensor:
-        """See DeviceFutures."""
-        return self._tips
+        return self._seen.states
 
     @cached_property
-    def _tips(self) -> torch.Tensor:
-        poses = self._seen.tip_poses()
+    def tip_poses(self) -> torch.Tensor:
+        """See DeviceFutures."""
+        poses = self._seen.tip_poses
         return torch.mm(poses.reshape(-1, 4), self._marker).view(poses.shape)

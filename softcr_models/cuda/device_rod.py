@@ -58,22 +58,16 @@ class _Futures:
     ) -> None:
         self._rod, self._asked = rod, (start, acting, parameters, period)
 
+    @cached_property
     def states(self) -> torch.Tensor:
         """See DeviceFutures."""
-        return self._states
-
-    def tip_poses(self) -> torch.Tensor:
-        """See DeviceFutures."""
-        return self._tips
-
-    @cached_property
-    def _states(self) -> torch.Tensor:
         return self._rod.rollout_on_device(*self._asked)
 
     @cached_property
-    def _tips(self) -> torch.Tensor:
-        if "_states" not in vars(self):
+    def tip_poses(self) -> torch.Tensor:
+        """See DeviceFutures."""
+        if "states" not in vars(self):
             return self._rod.rollout_tips_on_device(*self._asked)
-        states, parameters = self._states, self._asked[2]
+        states, parameters = self.states, self._asked[2]
         poses = self._rod.tip_poses_on_device(states.flatten(0, 1), parameters)
         return poses.view(*states.shape[:2], 3, 4)

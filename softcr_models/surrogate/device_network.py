@@ -100,19 +100,13 @@ class _NetworkFutures:
         self._network, self._poses = model.network, poses
         self._coordinates, self._compliance = coordinates, compliance
 
+    @cached_property
     def states(self) -> torch.Tensor:
         """See DeviceFutures."""
-        return self._states
-
-    def tip_poses(self) -> torch.Tensor:
-        """See DeviceFutures."""
-        return self._tips
-
-    @cached_property
-    def _states(self) -> torch.Tensor:
         return self._network.decode(self._coordinates)
 
     @cached_property
-    def _tips(self) -> torch.Tensor:
+    def tip_poses(self) -> torch.Tensor:
+        """See DeviceFutures."""
         poses = self._poses(self._coordinates.flatten(0, 1), self._compliance)
         return poses.view(*self._coordinates.shape[:2], 3, 4)

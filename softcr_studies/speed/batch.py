@@ -1,13 +1,10 @@
 """Many candidates over a horizon in one call, as the controller needs them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcr_models.devices import gpu_name, what_cuda_lacks
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_model import RodModel
@@ -16,16 +13,12 @@ from softcr_studies.speed.motion import FINE_SUBSTEPS, PERIOD
 from softcr_studies.speed.timing import Baseline, Effort, told
 from softcr_studies.study import Metric, Must, Result
 
-if TYPE_CHECKING:
-    from softcr_models.cuda.prediction import CudaRodPrediction
-
 UNIT = "us per candidate-step"
 CANDIDATES, HORIZON = 1000, 8
 SUBSTEPS = 2
 CHECKED = 64  # candidates: enough for a mean error
 CASE, SCALAR = f"batch {CANDIDATES} x {HORIZON}", "scalar kernel"
 PER_CORE = "median times cores"
-CUDA = {False: "exact rod, CUDA", True: "exact rod, CUDA, arrays on the GPU"}
 ALL_CORES = "float32, all cores"
 
 
@@ -64,21 +57,6 @@ def scalar_step(effort: Effort) -> Result:
     return told(1e3 * _scalar_durations(effort), "ms per tick", note=note)
 
 
-def cuda(on_device: bool, effort: Effort) -> Result:
-    """The rod on a GPU in float32: arrays on the host, or on the GPU."""
-    if lacks := what_cuda_lacks("rod"):
-        raise timing.Skipped(lacks)
-    from softcr_models.cuda.prediction import CudaRodPrediction
-
-    batch = _make_batch(effort.periods)
-    prediction = CudaRodPrediction(batch.rod, SUBSTEPS)
-    on_gpu = rollout_on_device(prediction, batch.state, batch.pressures, PERIOD)
-    work = on_gpu if on_device else lambda: _roll(batch, prediction)
-    durations = 1e6 / (CANDIDATES * HORIZON) * timing.measure(work, effort)
-    note = f"on {gpu_name()}, float32, {SUBSTEPS} sub-steps"
-    return told(durations, UNIT, _tip_error(batch, prediction), note)
-
-
 def _scalar_durations(effort: Effort) -> np.ndarray:
     """(R,) durations of a step [s] of the kernel for one rod, many steps in a call."""
     return motion.step_durations(motion.with_substeps(motion.make_rod(), SUBSTEPS), effort)
@@ -101,31 +79,6 @@ def _roll(batch: Batch, prediction: RodModel, count: int | None = None) -> np.nd
     return prediction.rollout(batch.state, batch.pressures[:count], parameters, PERIOD)
 
 
-def rollout_on_device(
-    prediction: "CudaRodPrediction", state: np.ndarray, pressures: np.ndarray, period: float
-) -> Callable[[], object]:
-    """A rollout with everything on the GPU, up to the end of the work there.
-
-    Args:
-        state: (nx,) of all candidates; pressures: (B, T + 1, m) [Pa].
-        period: of a step [s].
-    """
-    import torch
-
-    values = (state[None], pressures, prediction.nominal_parameters[None])
-    states, levels, parameters = (
-        torch.as_tensor(value, dtype=prediction.tensor_type, device=prediction.device)
-        for value in values
-    )
-    out = prediction.rollout_on_device(states, levels, parameters, period)
-
-    def work() -> None:
-        prediction.rollout_on_device(states, levels, parameters, period, out)
-        torch.cuda.synchronize()
-
-    return work
-
-
 def _tip_error(batch: Batch, prediction: RodModel) -> float:
     """Mean over candidates and steps [m]."""
     fine = RodPrediction(batch.rod, FINE_SUBSTEPS, single_precision=False)
@@ -146,13 +99,9 @@ STUDY = timing.speed_study(
         **_LANES,
         (CASE, SCALAR): scalar,
         (CASE, ALL_CORES): partial(lanes, True, 0),
-        **{(CASE, name): partial(cuda, on_device) for on_device, name in CUDA.items()},
     },
     [UNIT],
-    [
-        *(Baseline(ours, (CASE, SCALAR)) for ours in _LANES),
-        *(Baseline((CASE, name), (CASE, ALL_CORES)) for name in CUDA.values()),
-    ],
+    [Baseline(ours, (CASE, SCALAR)) for ours in _LANES],
     metrics=(Metric(PER_CORE, UNIT, PER_CORE, timing=True),),
     musts=tuple(
         Must(PER_CORE, 2.5, 1.2, method=f"float32, {words}") for words in ("one core", "two cores")

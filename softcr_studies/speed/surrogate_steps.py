@@ -1,7 +1,5 @@
-"""How long steps of a surrogate and of its rod take, and a controller's tick on them.
-
-On one thread of this machine, and on its GPU if it has one: rows from there carry its name.
-"""
+"""How long steps of a surrogate and of its rod take, and a controller's tick on them, on one thread
+of this machine. What a GPU takes measures the study speed/gpu."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -16,7 +14,6 @@ from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.nempc_torch import NempcTorch
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.references import Reference
-from softcr_models.devices import gpu_name, what_cuda_lacks
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_model import RodModel
@@ -25,7 +22,6 @@ from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.freed_memory import keep_freed_memory
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_studies.speed.batch import rollout_on_device
 from softcr_studies.speed.motion import PERIOD
 from softcr_studies.speed.timing import Effort, cores, measure
 
@@ -63,7 +59,7 @@ def _one_thread() -> Iterator[None]:
 
 @_one_thread()
 def step_times(network: DDPINN, card: Card, rod: CosseratRod) -> list[StepTime]:
-    """Network and exact rod, steps and ticks, on one thread of this machine and on its GPU."""
+    """Network and exact rod, steps and ticks, on one thread of this machine."""
     exact, rest = RodPrediction(rod), rod.rest_state()
     rows = []
     for batch in BATCHES:
@@ -72,7 +68,6 @@ def step_times(network: DDPINN, card: Card, rod: CosseratRod) -> list[StepTime]:
         )
         rows.append(_timed("exact rod, float32", batch, work))
     rows += network_times(network, rod)
-    rows += _on_gpu(network, rod)
     rows += [
         _timed(f"NEMPC tick x {TICK.horizon}: {way}", TICK.population, tick, TICKS)
         for way, tick in _ticks(network, card, rod)
@@ -114,69 +109,18 @@ def _network_steps(network: DDPINN, rod: CosseratRod, batch: int) -> Iterator[tu
         yield FAST, lambda: folded.rollout(coordinates, pressures, pressures, parameters)
 
 
-def _on_gpu(network: DDPINN, rod: CosseratRod) -> Iterator[StepTime]:
-    """A step at each batch, and a controller's rollout, everything on the GPU."""
-    runs = [("", batch, 1) for batch in BATCHES]
-    runs.append((f", {TICK.horizon} steps", TICK.population, TICK.horizon))
-    for what, batch, steps in runs:
-        pressures = _pressures(rod, batch, steps)
-        if not what_cuda_lacks("rod"):
-            from softcr_models.cuda.prediction import CudaRodPrediction
-
-            model = CudaRodPrediction(rod)
-            work = rollout_on_device(model, rod.rest_state(), pressures, network.period)
-            yield _timed(f"exact rod on {gpu_name()}, float32{what}", batch, work)
-        if not what_cuda_lacks("torch") and network.architecture.shapes == "shared":
-            work = _network_on_gpu(network, rod, pressures)
-            yield _timed(f"network on {gpu_name()}, float32{what}", batch, work)
-
-
-def _network_on_gpu(network: DDPINN, rod: CosseratRod, pressures: np.ndarray) -> Work:
-    """A CUDA graph, up to the end of its work."""
-    device = torch.device("cuda")
-    folded = FoldedNetwork(copy.deepcopy(network).on(device))
-    start = torch.randn(len(pressures), rod.state_size, device=device)
-    levels = torch.as_tensor(pressures, dtype=torch.float32, device=device).transpose(0, 1)
-    nominal = torch.as_tensor(rod.nominal_parameters[None], dtype=torch.float32, device=device)
-
-    def roll() -> None:
-        folded.rollout(start, levels[:-1], levels[1:], nominal)
-
-    with torch.inference_mode():
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            roll()
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            roll()
-
-    def work() -> None:
-        graph.replay()
-        torch.cuda.synchronize()
-
-    return work
-
-
 def _ticks(network: DDPINN, card: Card, rod: CosseratRod) -> Iterator[tuple[str, Work]]:
     """Controllers by what they predict with; arrays pass through the processor, tensors do not."""
 
-    def surrogate(device: str) -> SurrogatePrediction:
-        return SurrogatePrediction(rod.robot, copy.deepcopy(network), card, device)
+    def surrogate() -> SurrogatePrediction:
+        return SurrogatePrediction(rod.robot, copy.deepcopy(network), card, "cpu")
 
     yield "exact rod", _tick(Nempc, RodPrediction(rod, substeps=1))
-    if not what_cuda_lacks("rod"):
-        from softcr_models.cuda.prediction import CudaRodPrediction
-
-        yield f"exact rod on {gpu_name()}, arrays", _tick(Nempc, CudaRodPrediction(rod, 1))
     if network.architecture.shapes != "shared":
-        yield "network, arrays", _tick(Nempc, surrogate("cpu"))
+        yield "network, arrays", _tick(Nempc, surrogate())
         return
     for kind, what in ((Nempc, "arrays"), (NempcTorch, "tensors")):
-        yield f"network, {what}", _tick(kind, surrogate("cpu"))
-        if not what_cuda_lacks("torch"):
-            yield f"network on {gpu_name()}, {what}", _tick(kind, surrogate("cuda"))
+        yield f"network, {what}", _tick(kind, surrogate())
 
 
 def _tick(kind: type[Nempc], prediction: RodModel) -> Work:
