@@ -11,6 +11,54 @@ Parameters = dict[str, Parameter]
 
 
 @dataclass(frozen=True)
+class Missing:
+    """Messages that do not come, however good the wire is.
+
+    Attributes:
+        count: how many, one after the other.
+        at: the first one that is sent at this virtual time, or later, is the first one missing [s].
+        every: so much later as many are missing again, and so on [s]; 0: once.
+    """
+
+    count: int
+    at: float
+    every: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A time during which a part computes nothing: its process or its machine stands still.
+
+    Attributes:
+        seconds: how long [s].
+        at: virtual time at which it begins [s].
+    """
+
+    seconds: float
+    at: float
+
+
+@dataclass(frozen=True)
+class Computing:
+    """How long the ticks of a part take on virtual time: a constant, or random for each tick.
+
+    A random time is uniformly distributed and drawn from the part's own seeded generator, so equal
+    seeds give equal times. What is being computed when a stop begins goes on after it.
+
+    Attributes:
+        shortest: time of a tick [s].
+        longest: of a random time; None: every tick takes the shortest [s].
+        seed: of the random times.
+        stops: when nothing is computed at all, in any order.
+    """
+
+    shortest: float = 0.0
+    longest: float | None = None
+    seed: int = 0
+    stops: tuple[Stop, ...] = ()
+
+
+@dataclass(frozen=True)
 class Wire:
     """The way of one topic to one block, on virtual time only. No message overtakes another.
 
@@ -21,12 +69,14 @@ class Wire:
         jitter: mean of what is added to it, exponentially distributed [s].
         lost: chance that a message does not arrive.
         seed: of the wire's own random numbers.
+        missing: messages that do not arrive besides.
     """
 
     latency: float = 0.0
     jitter: float = 0.0
     lost: float = 0.0
     seed: int = 0
+    missing: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,7 +87,7 @@ class Part:
         name: of the node; unique in its system.
         runs: `package.module:Class` of a block, or `package.module` of a node of its own.
         parameters: settings that differ from their defaults.
-        computing: how long a tick takes on virtual time [s].
+        computing: how long its ticks take on virtual time.
         wires: topic -> the way it comes, on virtual time.
         process: parts that name the same one share it; empty: one of its own.
         phase: of a block that the clock leads: its ticks are so long after whole multiples of its
@@ -48,7 +98,7 @@ class Part:
     name: str
     runs: str
     parameters: Parameters = field(default_factory=dict)
-    computing: float = 0.0
+    computing: Computing = Computing()
     wires: Mapping[str, Wire] = field(default_factory=dict)
     process: str = ""
     phase: float = 0.0

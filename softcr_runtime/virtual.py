@@ -4,7 +4,8 @@ Nothing is serialised unless somebody records. At one instant clocks go first; t
 arrived is joined and computed until nothing more can be; a sample that is still missing then is not
 waited for in lock-step, and for the block's patience otherwise. Latency, jitter and loss belong to
 wires, computing time and phases of clocks to parts: a block that computes is busy, and what comes
-waits in its join. What the system is to begin with is asked for until everybody has agreed.
+waits in its join. A tick of the clock at which its block is still busy is missed, as in a node.
+What the system is to begin with is asked for until everybody has agreed.
 """
 
 import gc
@@ -29,6 +30,7 @@ from softcr_runtime.join import Join, Tick
 from softcr_runtime.sample import Sample
 from softcr_runtime.system import Part, System, Wire
 from softcr_runtime.tick_records import ACTION, IDLE, RESET, TickRecord, record_of
+from softcr_runtime.virtual_delays import Gaps, Processor
 
 CORES = min(len(os.sched_getaffinity(0)), numba.config.NUMBA_NUM_THREADS)
 """That this process may use, and numba was started with."""
@@ -59,12 +61,13 @@ class Running:
     period: int  # [ns]
     phase: int  # [ns]
     lockstep: bool
-    computing: int  # [ns]
+    processor: Processor
     threads: int  # of numba: what the block asks for, as far as there are cores
     listeners: dict[str, list["_Cable"]] = field(default_factory=dict)
     busy_until: int = 0  # [ns]
     held_until: int = 0  # an answer was held back until then [ns]
     cycle: int = 0
+    missed: int = 0  # ticks that took longer than the period, and of its clock those left out
     silent_since: int = 0  # [ns]
     silent: bool = False
     last_stamp: int = 0
@@ -81,16 +84,19 @@ class _Cable:
     def __init__(self, wire: Wire, listener: Running) -> None:
         self.listener, self._wire = listener, wire
         self._random = np.random.default_rng(wire.seed) if wire.jitter or wire.lost else None
+        self._gaps = Gaps(wire.missing)
         self._last = 0  # arrival [ns]
 
     def arrival(self, sent: int) -> int | None:
         """Of the next message, sent at a time [ns]; None: it is lost."""
-        latency = self._wire.latency
+        latency, missing = self._wire.latency, self._gaps.take(sent)
         if self._random is not None:
             lost, late = self._random.random(), self._random.standard_exponential()
             if lost < self._wire.lost:
                 return None
             latency += self._wire.jitter * late
+        if missing:
+            return None
         self._last = max(sent + round(1e9 * latency), self._last)
         return self._last
 
@@ -101,7 +107,8 @@ class VirtualExecutor:
     Attributes:
         now: virtual time [ns].
         complaints: lines about answers that blocks made and nobody could use.
-        tick_times: by part, how long its ticks took on the given clock [s]; empty without a clock.
+        tick_times: by part, how long its ticks took: on the given clock; without one on virtual
+            time, as long as they were told to take [s].
     """
 
     def __init__(
@@ -146,6 +153,12 @@ class VirtualExecutor:
         """All blocks, by the names of their parts."""
         return {each.part.name: each.block for each in self._parts}
 
+    @property
+    def missed(self) -> dict[str, int]:
+        """By part, its ticks that took longer than its period on virtual time, and those of its
+        clock that were left out because it was busy."""
+        return {each.part.name: each.missed for each in self._parts}
+
     def block(self, name: str) -> BlockBase:
         """The block of a part."""
         return next(each.block for each in self._parts if each.part.name == name)
@@ -187,6 +200,8 @@ class VirtualExecutor:
         for each in self._parts:
             each.guard.reset()
             self._note_event(each, RESET, 1)
+            for begin, end in each.processor.stops:
+                self._at(begin, self._stop(each, end))
             if each.clocked:
                 self._at(each.phase + each.period, self._clock_tick(each))
             elif math.isfinite(each.block.silence) and not each.lockstep:
@@ -212,10 +227,21 @@ class VirtualExecutor:
     def _clock_tick(self, each: Running) -> Callable[[], None]:
         def tick() -> None:
             each.cycle += 1
-            each.join.put(Sample(CLOCK, self.now, None, 1e-9 * self.now))
+            if each.busy_until > self.now and not each.lockstep:
+                each.missed += 1
+            else:
+                each.join.put(Sample(CLOCK, self.now, None, 1e-9 * self.now))
             self._at(each.phase + (each.cycle + 1) * each.period, tick)
 
         return tick
+
+    def _stop(self, each: Running, end: int) -> Callable[[], None]:
+        def stop() -> None:
+            each.busy_until = max(each.busy_until, end)
+            each.silent_since = max(each.silent_since, end)  # who stands still waits for nothing
+            self._at(end, _nothing)
+
+        return stop
 
     def _ask_to_begin(self) -> None:
         """Ask for what the system begins with, in order, until somebody refuses."""
@@ -253,15 +279,18 @@ class VirtualExecutor:
         outputs = each.guard.tick(tick.stamp, tick.samples)
         if self._clock:
             self.tick_times[each.part.name].append(self._clock() - begin)
-        computing = each.computing
+        ready = each.processor.done(self.now)
+        took = ready - self.now
+        each.missed += took > each.period
+        if not self._clock:
+            self.tick_times[each.part.name].append(1e-9 * took)
         # as in a node, what came while an answer was held back is not the older for it
         waited = max(each.held_until - round(1e9 * tick.received), 0)
-        age = 1e-9 * (self.now - waited + computing - tick.stamp)
+        age = 1e-9 * (ready - waited - tick.stamp)
         each.block.answered(age)
         if self._note is not None:
             self._note(each.part.name, record_of(tick, age))
         wanted = each.block.age_to_send()
-        ready = self.now + computing
         if wanted and tick.stamp + round(1e9 * wanted) > ready:
             ready = each.held_until = tick.stamp + round(1e9 * wanted)
         each.busy_until, each.silent, each.silent_since = ready, False, ready
@@ -331,9 +360,9 @@ class VirtualExecutor:
         join = Join(block.inputs, block.keep, period)
         guard = Guard(block, complain) if self._guarded else Unguarded(block)
         threads, lockstep = min(block.threads, CORES), bool(block.settings.lockstep)
-        phase, computing = round(1e9 * part.phase), round(1e9 * part.computing)
+        phase, processor = round(1e9 * part.phase), Processor(part.computing)
         return Running(
-            part, block, guard, join, round(1e9 * period), phase, lockstep, computing, threads
+            part, block, guard, join, round(1e9 * period), phase, lockstep, processor, threads
         )
 
     def _connect(self) -> None:

@@ -16,7 +16,7 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_runtime.settings import NodeSettings
-from softcr_runtime.system import Part, Wire
+from softcr_runtime.system import Computing, Part, Wire
 from softcr_runtime.values import Pose
 from softcr_runtime.virtual import block_of
 from softcr_runtime.virtual_run import run_system
@@ -74,7 +74,7 @@ def recorded(tmp_path_factory):
         for number, topic in enumerate([*LATENCY, COMMAND])
     }
     blocks = [
-        replace(part, computing=COMPUTING.get(part.name, 1e-3), wires=wires)
+        replace(part, computing=Computing(COMPUTING.get(part.name, 1e-3)), wires=wires)
         for part in system.parts
         if part.is_block
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from softcr_models.errors import UserError
 from softcr_runtime.guard import MOST_KINDS, MOST_REFUSALS
+from softcr_runtime.system import Computing
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_tools import up
 from softcr_tools.cli import main
@@ -293,7 +294,9 @@ def test_after_five_bad_answers_in_a_row_the_chambers_are_vented(tmp_path, mode)
 
 def test_late_answers_are_told_in_one_line(tmp_path):
     system = system_of(1, "wall", controller=controller(tmp_path))
-    slow = tuple(replace(p, computing=0.09) if p.name == "controller" else p for p in system.parts)
+    slow = tuple(
+        replace(p, computing=Computing(0.09 * (p.name == "controller"))) for p in system.parts
+    )
     _, executor = played(replace(system, parts=slow), 1.0)
     lines = " ".join(executor.block("controller").warnings())
     assert re.search(r"Mine\.command: answers are 9\d ms old, must be at most 57 ms", lines)

@@ -18,7 +18,7 @@ from softcr_models.errors import UserError
 from softcr_runtime import virtual
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.settings import NodeSettings, build_settings
-from softcr_runtime.system import Part, System
+from softcr_runtime.system import Computing, Part, System
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_studies.cell import Cell
 from softcr_studies.robustness import bench_timing
@@ -166,7 +166,8 @@ def begin_of(bench):
     filling = Filling(ROBOT, NodeSettings())
     filling.world = world
     made = devices_of(world, np.random.default_rng(0))
-    parts = (*(part for part, _ in made), Part(filling.name, "here:Filling", computing=2e-3))
+    slow = Part(filling.name, "here:Filling", computing=Computing(2e-3))
+    parts = (*(part for part, _ in made), slow)
     system = System(
         "valves", parts, tuple(part.name for part in parts), 1.0, simulated_time=False,
         controller=filling.name, begin=("valves/enable",),

@@ -8,7 +8,7 @@ import pytest
 
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.settings import NodeSettings
-from softcr_runtime.system import Part, System, Wire
+from softcr_runtime.system import Computing, Part, System, Wire
 from softcr_runtime.tick_records import IDLE, TICK
 from softcr_runtime.virtual import VirtualExecutor
 
@@ -63,7 +63,7 @@ def played(wire=None, computing=0.0, echo=Echo, mode="wall", duration=1.0, order
     place, common = __name__, {"rate_hz": 1.0 / PERIOD, "mode": mode}
     parts = (
         Part("speaker", f"{place}:Speaker", dict(common)),
-        Part("echo", f"{place}:{echo.__name__}", dict(common), computing=computing,
+        Part("echo", f"{place}:{echo.__name__}", dict(common), computing=Computing(computing),
              wires={STATE: wire or Wire()}),
     )  # fmt: skip
     names = tuple(parts[k].name for k in order)

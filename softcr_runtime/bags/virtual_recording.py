@@ -74,7 +74,10 @@ class VirtualRecording:
                 last = max(each.stamp for each in some)
                 bag.add(TOPIC, last, records_to_message(name, topics, some))
         bag.add_statuses(
-            [status(name, block, executor.tick_times[name]) for name, block in blocks.items()]
+            [
+                status(name, block, executor.tick_times[name], executor.missed[name])
+                for name, block in blocks.items()
+            ]
         )
         bag.write(directory)
 
@@ -90,13 +93,14 @@ def configured(name: str, block: BlockBase) -> list[DiagnosticReport]:
     return configuration_reports(name, robot.name, setting_values(settings), robot, files)
 
 
-def status(name: str, block: BlockBase, tick_times: list[float]) -> DiagnosticReport:
+def status(name: str, block: BlockBase, tick_times: list[float], missed: int) -> DiagnosticReport:
     """What the node of a block would say of itself at the end of a run.
 
     Args:
         name: of the node.
         block: after the run.
-        tick_times: how long its ticks took [s]; empty where nobody has measured.
+        tick_times: how long its ticks took [s].
+        missed: cycles that took longer than their period on virtual time, or were left out.
     """
     settings = block.settings
     told: dict[str, Any] = {
@@ -111,7 +115,7 @@ def status(name: str, block: BlockBase, tick_times: list[float]) -> DiagnosticRe
     if tick_times:
         marks = np.percentile(1e3 * np.array(tick_times), (50, 99, 100)).tolist()
         told |= dict(zip(("p50_ms", "p99_ms", "max_ms"), marks, strict=True))
-        told["cycles"] = len(tick_times)
+        told |= {"cycles": len(tick_times), "missed_cycles": missed}
     return DiagnosticReport(
         f"{name}: loop", OK, "on virtual time, without ROS", block.robot.name,
         told | block.describe(),

@@ -25,7 +25,7 @@ from softcr_runtime.block import BlockBase
 from softcr_runtime.plugin_settings import plugin_settings
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.settings import Seconds
-from softcr_runtime.system import Parameters, Part, System
+from softcr_runtime.system import Computing, Parameters, Part, System
 from softcr_runtime.virtual import block_of
 from softcr_runtime.virtual_run import Log, run_system
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
@@ -217,10 +217,11 @@ def run_bench(cell: Cell, bench: Bench, duration: float) -> Result:
     blocks: dict[str, BlockBase] = {part.name: device for part, device in made}
     reference, estimator, controller = loop_parts(bench, cell.stream("controller"), duration + 1.0)
     poses = {POSES: made[1][0].wires[POSES]}
+    computing = Computing(0.5 * bench.computing)
     parts = (
         *(part for part, _ in made), reference,
-        replace(estimator, wires=poses, computing=0.5 * bench.computing),
-        replace(controller, computing=0.5 * bench.computing),
+        replace(estimator, wires=poses, computing=computing),
+        replace(controller, computing=computing),
     )  # fmt: skip
     blocks[controller.name] = _controller(devices.robot, controller, bench.ramped)
     begin = "valves/enable", f"{reference.name}/start", "probe/start"
