@@ -65,7 +65,8 @@ class EmulatedActuator:
         self.sensors = EmulatedSensors(names, sensor_noise)
         self._failed = False  # a fault was typed at the last advance
         with one_compiles():
-            advance_chambers(self.chambers, np.full(count, station.valve.exhaust), _PIECE)
+            exhausting = np.full(count, station.valve.exhaust)
+            advance_chambers(self.chambers, exhausting, _PIECE, np.empty(count))
         self._pressures = np.zeros(count)
         self.air_on = True
         self._supply, self._manifold = station.flow.supply, 1.0
@@ -92,7 +93,7 @@ class EmulatedActuator:
         """Chambers at `time` [s], valves having been at (m,) [V] since the last call.
 
         Returns:
-            (m,) pressures [Pa].
+            (m,) pressures [Pa], to be read only.
         """
         with self._lock:
             left = 0.0 if self._time is None else min(time - self._time, _LONGEST)
@@ -100,11 +101,13 @@ class EmulatedActuator:
             self._fail(time)
             if left > 1e-9:
                 self._fill_manifold(left)
-                advance_chambers(self.chambers, np.asarray(volts, float), left)
-            self._pressures = self.chambers["pressure"].copy()
+                self._pressures = np.empty(len(self._pressures))  # those of before are kept
+                advance_chambers(self.chambers, np.asarray(volts, float), left, self._pressures)
+            else:  # a test may have changed them
+                self._pressures = self.chambers["pressure"].copy()
             if not self._unlived or time > self._unlived[-1][0]:
                 self._unlived.append((time, self._pressures))
-            return self._pressures.copy()
+            return self._pressures
 
     def _fail(self, time: float) -> None:
         """Faults of chambers and supply that were typed."""

@@ -3,6 +3,9 @@
 Numba's own cache does not notice an edit of a function that another file calls. Here the folder's
 name is a digest of every module of this room with kernels, so that none of an older version is
 ever loaded.
+
+What is called in the fast cycle fills arrays that it is given: one that it made itself would be
+handed to Python with its type unpickled, which costs more than many a kernel.
 """
 
 import fcntl

@@ -145,8 +145,11 @@ def advance_chamber(chamber: Any, volts: float, dt: float) -> None:
 
 
 @compiled
-def advance_chambers(chambers: np.ndarray, volts: np.ndarray, dt: float) -> None:
-    """The same for every chamber of an actuator, commands (m,) [V]; they share the supply."""
+def advance_chambers(
+    chambers: np.ndarray, volts: np.ndarray, dt: float, pressures: np.ndarray
+) -> None:
+    """The same for every chamber of an actuator, commands (m,) [V]; they share the supply. Fills in
+    their pressures (m,) [Pa]."""
     pieces = max(math.ceil(dt / _PIECE - 1e-6), 1) if chambers[0].droop > 0.0 else 1
     for _ in range(pieces):
         filling = 0.0
@@ -155,3 +158,5 @@ def advance_chambers(chambers: np.ndarray, volts: np.ndarray, dt: float) -> None
             filling += max(chambers[index].opening, 0.0)
         for index in range(len(chambers)):
             chambers[index].drooped = 1.0 - chambers[index].droop * filling / len(chambers)
+    for index in range(len(chambers)):
+        pressures[index] = chambers[index].pressure

@@ -96,6 +96,7 @@ class EmulatedSensors:
         self._shown = np.zeros(len(names))  # behind each sensor's line [Pa]
         self._last = np.zeros(len(names))  # pressure that a stuck one goes on with [Pa]
         self._reading = np.zeros(len(names))  # [Pa]
+        self._all_new = np.ones(len(names), bool)
 
     def type(self, words: Sequence[str]) -> None:
         """Begin or end a fault; it begins with the next reading.
@@ -169,7 +170,7 @@ class EmulatedSensors:
             pressures: (m,) true ones [Pa].
 
         Returns:
-            (m,) readings [Pa], and (m,) whether each converter made a new one.
+            (m,) readings [Pa], and (m,) whether each converter made a new one; to be read only.
         """
         noise = self.noise * self._random.standard_normal(len(pressures))
         seen = pressures[self.order]
@@ -177,10 +178,13 @@ class EmulatedSensors:
             self._time, self._shown, self._last = time, seen.copy(), seen.copy()
             self._reading = seen + noise
         elapsed, self._time = time - self._time, time
-        renewed = np.ones(len(pressures), bool)
         if not self._faults:  # nearly always: this is done once in each cycle of the bus
-            self._shown, self._last, self._reading = seen, seen.copy(), seen + noise
-            return self._reading.copy(), renewed
+            self._shown, self._last, self._reading = seen, seen, seen + noise
+            return self._reading, self._all_new
+        renewed = self._all_new.copy()
+        # those of before are not changed: who was given them may keep them
+        self._shown, self._last = self._shown.copy(), self._last.copy()
+        self._reading = self._reading.copy()
         for chamber, moment in enumerate(self.moments(time)):
             lagging = moment.lag > 0.0 and elapsed < _LONGEST_LAG_STEP
             share = -math.expm1(-elapsed / moment.lag) if lagging else 1.0
@@ -194,4 +198,4 @@ class EmulatedSensors:
             if moment.step > 0.0:
                 reading = moment.step * round(reading / moment.step)
             self._reading[chamber] = reading
-        return self._reading.copy(), renewed
+        return self._reading, renewed

@@ -22,7 +22,14 @@ from collections import deque
 from dataclasses import dataclass
 
 from softcr_hardware.handshake import Handshake
-from softcr_hardware.safety_rules import RULES, VENT_ASKED, Action, Flags, Latch, Rule
+from softcr_hardware.safety_rules import (
+    VENT_ASKED,
+    Action,
+    Flags,
+    Latch,
+    Rule,
+    broken_rules,
+)
 from softcr_hardware.safety_settings import SafetySettings
 
 __all__ = ["Action", "Decision", "Flags", "Latch", "Safety", "Transition"]
@@ -31,14 +38,8 @@ _TRANSITIONS_KEPT = 1000
 _REPEATS = 600.0
 """The same cause of a machine's again within this time is kept until a check has passed [s]."""
 _MEASURED = re.compile(r"-?\d+\.\d+|-?\d+(?= (kPa|Pa|ms|s)\b)")
-_JUMPED = Rule("clock jumped", Action.VENT_NOW, lambda f, s, high: True, latch=Latch.MACHINE)
-_TEST_FAILED = Rule(
-    "arming test",
-    Action.VENT_NOW,
-    lambda f, s, high: True,
-    latch=Latch.MACHINE,
-    about="test_failed",
-)
+_JUMPED = Rule("clock jumped", Action.VENT_NOW, latch=Latch.MACHINE)
+_TEST_FAILED = Rule("arming test", Action.VENT_NOW, latch=Latch.MACHINE, about="test_failed")
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class Safety:
         self.decision = Decision(
             Action.VENT_NOW, False, held or "not enabled yet", (), self._latch, self._cause
         )
+        self._said: tuple[object, ...] = ()  # what the decision was last made of
         self.transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
         self.transition_count = 0
         self._maximum = maximum_pressure
@@ -150,10 +152,14 @@ class Safety:
             action, enabled, reason, blockers = self._while_disarmed(broken, flags)
         self._vent_before, self._reset_before = flags.vent, flags.reset
         counts = () if enabled else self._handshake.counts(self.settings)
-        self.decision = decision = Decision(
+        said = (
             action, enabled, reason, blockers, self._latch, self._cause, self._generation,
             counts, self._testing,
         )  # fmt: skip
+        if said == self._said:  # nearly always: to make another one costs more than to compare
+            return before
+        self._said = said
+        self.decision = decision = Decision(*said)
         if (action, enabled, self._latch) != (before.action, before.enabled, before.latch):
             self._since = self._time
             self.transition_count += 1
@@ -178,15 +184,16 @@ class Safety:
 
     def _broken(self, flags: Flags) -> list[tuple[Rule, str]]:
         """The rules that ask for an action, in the order of the table, and their reasons."""
-        found, settings, maximum = [], self.settings, self._maximum
-        for rule in RULES:
-            if not rule.broken(flags, settings, maximum):
-                if self._began:
-                    self._began.pop(rule.reason, None)
-                continue
-            began = self._began.setdefault(rule.reason, self._time)
-            if not rule.lasting or self._time - began >= getattr(settings, rule.lasting):
-                found.append((rule, rule.named(flags)))
+        broken = broken_rules(flags, self.settings, self._maximum)
+        before = self._began
+        if broken or before:
+            self._began = {rule.reason: before.get(rule.reason, self._time) for rule in broken}
+        found = [
+            (rule, rule.named(flags))
+            for rule in broken
+            if not rule.lasting
+            or self._time - self._began[rule.reason] >= getattr(self.settings, rule.lasting)
+        ]
         if self._jumped:
             found.append((_JUMPED, _JUMPED.reason))
         return found

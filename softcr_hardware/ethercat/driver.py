@@ -19,7 +19,7 @@ import numpy as np
 from softcr_hardware.backoff import Backoff
 from softcr_hardware.commands import CommandJudge
 from softcr_hardware.ethercat.arming_test import ArmingTest
-from softcr_hardware.ethercat.believing import PressureSensors
+from softcr_hardware.ethercat.believing import PressureSensors, furthest_pressures
 from softcr_hardware.ethercat.bus import ValveBus
 from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_loop import PressureLoop
@@ -154,6 +154,7 @@ class ValveDriver:
         self._no_pressures = np.full(chambers, math.nan)
         self.commands = CommandJudge(safety, limits, chambers, command_period)
         self._lock = threading.Lock()
+        self._known = Flags()
         self._heard: dict[str, float] = {}
         self._pressed = self._vent = self._reset = self._checked = False
         self._enable: int | None = None  # the generation that it was asked for
@@ -385,19 +386,17 @@ class ValveDriver:
             self._reopen(now)
             return
         sample = self._bus.exchange(self._volts)
-        self._watch(now, sample)
         self._incomplete += _SMOOTHING * ((sample is None) - self._incomplete)
         if sample is None:
             self._bad.add("bus")
         else:
             self._exchanged = now
             self._stopped, self._unpowered = sample.stopped, sample.unpowered
-            refused = sum(self._sensors.refused.values())
-            self._sensors.see(now, sample)
-            if sum(self._sensors.refused.values()) != refused:
+            if self._sensors.see(now, sample):
                 self._bad.add("pressures")
             with self._lock:
                 self._past_volts.append(sample.volts)
+        self._watch(now, sample)
         if now - self._exchanged > self.safety.settings.exchange_vent:
             self._lose(now, "no slave answers, or not all: cable, power or a terminal")
             return
@@ -413,7 +412,7 @@ class ValveDriver:
         pressures = second = self._no_pressures
         gauge = math.nan
         if sample is not None:
-            pressures, gauge = self._data.pressures(sample.volts), sample.supply
+            pressures, gauge = self._sensors.shown, sample.supply
             second = second if sample.second is None else sample.second
         self.guard.watch(now, self._acted, sample, pressures, second, self._loop.expected, gauge)
         self._acted = self._volts
@@ -448,13 +447,8 @@ class ValveDriver:
         self._say("bus operational again; an operator must reset and enable the valves")
 
     def _flags(self, now: float) -> Flags:
-        sensors, heard = self._sensors, self._heard
-        pressures = sensors.pressures.tolist()
-        highest = error = math.inf
-        if all(map(math.isfinite, pressures)):
-            highest = max(pressures)
-            sent = self._setpoint.pressures.tolist()
-            error = max(abs(seen - asked) for seen, asked in zip(pressures, sent, strict=True))
+        """What is known now; the same object in every cycle, for safety remembers none."""
+        flags, sensors, ages = self._known, self._sensors, self._heard.get
         impaired = []
         if self._late > _LATE_WARNS:
             impaired.append("fast cycle")
@@ -465,33 +459,29 @@ class ValveDriver:
         impaired += self.commands.impaired(now)
         operational = not self._bus_trouble
         speaks = self.safety.decision.enabled or self.guard.counts_disarmed
-        return Flags(
-            operator_pressed=self._pressed,
-            operator_age=now - heard.get("operator", -math.inf),
-            command_age=now - heard.get("command", -math.inf),
-            mocap_age=now - heard.get("mocap", -math.inf),
-            force_torque_age=now - heard.get("force_torque", -math.inf),
-            exchange_age=now - self._exchanged,
-            slaves_operational=operational,
-            watchdog_armed=operational and self._bus.watchdog_armed,
-            pressure_age=sensors.age(now),
-            highest_pressure=highest,
-            pressure_error=error,
-            pressure_fault=self.guard.fault if speaks else "",
-            commanders=self._commanders,
-            stopped=self._stopped,
-            unpowered=self._unpowered,
-            impaired=tuple(impaired),
-            bad=tuple(sorted(self._bad)),
-            changed=self._changed,
-            untested=self._test is not None and not self._test.passed,
-            test_failed=self._test.failure if self._test is not None else "",
-            reset=self._reset,
-            checked=self._checked,
-            enable=self._enable is not None,
-            generation=self._enable,
-            vent=self._vent,
+        flags.operator_pressed = self._pressed
+        flags.operator_age = now - ages("operator", -math.inf)
+        flags.command_age = now - ages("command", -math.inf)
+        flags.mocap_age = now - ages("mocap", -math.inf)
+        flags.force_torque_age = now - ages("force_torque", -math.inf)
+        flags.exchange_age = now - self._exchanged
+        flags.slaves_operational = operational
+        flags.watchdog_armed = operational and self._bus.watchdog_armed
+        flags.pressure_age = sensors.age(now)
+        flags.highest_pressure, flags.pressure_error = furthest_pressures(
+            sensors.pressures, self._setpoint.pressures
         )
+        flags.pressure_fault = self.guard.fault if speaks else ""
+        flags.commanders = self._commanders
+        flags.stopped, flags.unpowered = self._stopped, self._unpowered
+        flags.impaired = tuple(impaired)
+        flags.bad = tuple(sorted(self._bad)) if self._bad else ()
+        flags.changed = self._changed
+        flags.untested = self._test is not None and not self._test.passed
+        flags.test_failed = self._test.failure if self._test is not None else ""
+        flags.reset, flags.checked, flags.vent = self._reset, self._checked, self._vent
+        flags.enable, flags.generation = self._enable is not None, self._enable
+        return flags
 
     def _reported(self, now: float) -> ValveReport:
         read, pressures = self._sensors.mean()

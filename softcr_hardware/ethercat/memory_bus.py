@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.compilation import compiled, one_compiles
 from softcr_hardware.emulated_chambers import SENSOR_NOISE
 from softcr_hardware.emulated_sensors import EmulatedSensors
 from softcr_hardware.ethercat.families import RANGES
@@ -61,6 +61,11 @@ class MemoryBus:
         self._converted: Sample | None = None
         self._toggles = np.zeros(len(names), bool)
         self._renewed = np.ones(len(names), bool)
+        self._whole = np.zeros(len(names), bool)  # no terminal says that a sensor is broken
+        self._gauged = station.supply.gauge is not None
+        self._paired = any(each.second_sensor is not None for each in station.chambers)
+        with one_compiles():
+            _count(self._volts, *self._output_ranges, 0.0, np.empty(len(names)))
 
     def open(self) -> None:
         """Nothing to bring up."""
@@ -74,9 +79,8 @@ class MemoryBus:
 
     def exchange(self, volts: np.ndarray) -> Sample:
         """See `ValveBus`."""
-        read = self.read()
-        self._toggles = self._toggles ^ self._renewed
-        sample = converted = replace(read, toggles=self._toggles)
+        sample = converted = self.read()
+        sample.toggles = self._toggles = self._toggles ^ self._renewed
         if self._late:
             sample, self._converted = self._converted or converted, converted
         self._volts = self._counted(volts, *self._output_ranges, below=0.0)
@@ -91,15 +95,17 @@ class MemoryBus:
         pressures = self._actuator.advance(now, self._volts)
         readings, self._renewed = self._actuator.sensors.read(now, pressures)
         volts = self._counted(self._data.volts(readings), *self._input_ranges, below=1.0)
-        broken, others = np.zeros(len(volts), bool), self._others(pressures)
-        return Sample(volts, broken, self._toggles, *others, self.stopped, self.unpowered)
+        second, supply = self._others(pressures)
+        return Sample(
+            volts, self._whole, self._toggles, second, supply, self.stopped, self.unpowered
+        )
 
     def _others(self, pressures: np.ndarray) -> tuple[np.ndarray | None, float]:
         """Second sensors (m,) and the supply's gauge [Pa], where the station has them."""
         honest, supply, chambers = self._actuator.sensors.honest, math.nan, self._station.chambers
-        if self._station.supply.gauge is not None:
+        if self._gauged:
             supply = honest(self._actuator.supply_pressure)
-        if all(chamber.second_sensor is None for chamber in chambers):
+        if not self._paired:
             return None, supply
         second = [
             math.nan if chamber.second_sensor is None else honest(pressure)
@@ -111,11 +117,21 @@ class MemoryBus:
         self, volts: np.ndarray, low: np.ndarray, span: np.ndarray, below: float
     ) -> np.ndarray:
         """(m,) volts as the terminals have them [V], or [mA]; `below` spans under 0 counts."""
-        if not self._quantised:
-            return volts.copy()
-        limited = np.clip(volts, low - below * span, low + span) - low
-        counted: np.ndarray = np.rint(limited * (FULL_SCALE_COUNTS / span))
-        return counted * (span / FULL_SCALE_COUNTS) + low
+        counted = volts.copy()
+        if self._quantised:
+            _count(volts, low, span, below, counted)
+        return counted
+
+
+@compiled
+def _count(
+    volts: np.ndarray, low: np.ndarray, span: np.ndarray, below: float, counted: np.ndarray
+) -> None:
+    for index in range(len(volts)):
+        least, width = low[index], span[index]
+        limited = min(max(volts[index], least - below * width), least + width) - least
+        count = np.rint(limited * (FULL_SCALE_COUNTS / width))
+        counted[index] = count * (width / FULL_SCALE_COUNTS) + least
 
 
 def _ranges(station: Station, wires: Sequence[Channel]) -> tuple[np.ndarray, np.ndarray]:

@@ -159,8 +159,8 @@ def _all_openings(
     measured: np.ndarray,
     dt: float,
     closed: bool,
-) -> np.ndarray:
-    openings = np.empty(len(loops))
+    openings: np.ndarray,
+) -> None:
     for index in range(len(loops)):
         loop, wanted = loops[index], setpoint[index]
         if closed:
@@ -169,7 +169,6 @@ def _all_openings(
             )
         else:
             openings[index] = steered_opening(loop, constants[0], wanted, dt)
-    return openings
 
 
 @compiled
@@ -196,6 +195,8 @@ class PressureLoop:
         self._gains = np.zeros(1, GAINS)
         for name in GAINS.names or ():
             self._gains[name] = getattr(gains, name)
+        self._expected = self._loops["expected"]  # of the same memory
+        self._unknown = np.full(chambers, math.nan)
         self._vent = np.full(chambers, valve.exhaust)
         with one_compiles():
             self.volts(np.zeros(chambers), np.zeros(chambers), 1.0)
@@ -209,9 +210,7 @@ class PressureLoop:
     @property
     def expected(self) -> np.ndarray:
         """(m,) where the loop's own lag leads [Pa]; NaN in open loop, which knows of none."""
-        if self.closed:
-            return np.asarray(self._loops["expected"])
-        return np.full(len(self._loops), math.nan)
+        return self._expected if self.closed else self._unknown
 
     def reset(self, measured: np.ndarray) -> None:
         """Forget the past: integral, derivative and setpoint start at pressures (m,) [Pa]."""
@@ -228,11 +227,11 @@ class PressureLoop:
             measured: (m,) [Pa]; a chamber whose value is not finite is closed.
             dt: time since the last call [s], positive.
         """
-        return np.asarray(
-            _all_openings(
-                self._loops, self._gains, self.constants, setpoint, measured, dt, self.closed
-            )
+        openings = np.empty(len(self._loops))
+        _all_openings(
+            self._loops, self._gains, self.constants, setpoint, measured, dt, self.closed, openings
         )
+        return openings
 
     def volts(self, setpoint: np.ndarray, measured: np.ndarray, dt: float) -> np.ndarray:
         """The same as commands (m,) [V], nothing between loop and valves."""

@@ -58,6 +58,7 @@ class ProcessData:
     Attributes:
         nominal_zero: (m,) voltages at zero gauge pressure in the station file [V].
         zero: (m,) those in use; calibration replaces them.
+        slope: (m,) of the sensors [Pa/V].
         air_on: whether the dump valve, where there is one, gets its current with the next `pack`.
     """
 
@@ -66,7 +67,7 @@ class ProcessData:
         sensors = [chamber.sensor for chamber in station.chambers]
         self.nominal_zero = np.array([sensor.zero for sensor in sensors])
         self.zero = self.nominal_zero
-        self._slope = np.array([sensor.pascal_per_volt for sensor in sensors])
+        self.slope = np.array([sensor.pascal_per_volt for sensor in sensors])
         self._ranges = [(sensor.lowest, sensor.highest) for sensor in sensors]
         terminals = station.terminals
         self.air_on = False
@@ -199,11 +200,11 @@ class ProcessData:
 
     def pressures(self, volts: np.ndarray) -> np.ndarray:
         """Gauge pressures (m,) [Pa] of sensor voltages (m,) [V]."""
-        return (volts - self.zero) * self._slope
+        return (volts - self.zero) * self.slope
 
     def volts(self, pressures: np.ndarray) -> np.ndarray:
         """What the sensors say [V] at pressures (m,) [Pa]; for who plays the sensors."""
-        return self.zero + np.asarray(pressures) / self._slope
+        return self.zero + np.asarray(pressures) / self.slope
 
 
 def _scale(terminal: Terminal) -> tuple[float, float]:

@@ -109,8 +109,8 @@ class RegulatorGuard(PressureGuard):
     def _look(self, *everything: Any) -> int:
         return int(_watch_all(*everything))
 
-    def _command(self, *everything: Any) -> Any:
-        return _all_commands(*everything)
+    def _command(self, *everything: Any) -> None:
+        _all_commands(*everything)
 
 
 @compiled
@@ -175,11 +175,13 @@ def _watch_all(
 
 @compiled
 def _all_commands(
-    channels: np.ndarray, constants: np.ndarray, pressures: np.ndarray, dt: float
-) -> np.ndarray:
-    commands = np.empty(len(channels))
+    channels: np.ndarray,
+    constants: np.ndarray,
+    pressures: np.ndarray,
+    dt: float,
+    commands: np.ndarray,
+) -> None:
     for index in range(len(channels)):
         share = pressures[index] / constants[0].range
         reach = constants[0].side * min(max(share, 0.0), 1.0) * constants[0].fill_span
         commands[index] = constants[0].closed + reach
-    return commands

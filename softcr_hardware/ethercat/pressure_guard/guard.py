@@ -142,15 +142,17 @@ class PressureGuard:
 
     def volts(self, openings: np.ndarray, dt: float) -> np.ndarray:
         """(m,) commands [V] of the next cycle for wanted openings (m,), `dt` [s] after the last."""
-        return np.asarray(self._command(self.channels, self._constants, openings, dt))
+        volts = np.empty(len(openings))
+        self._command(self.channels, self._constants, openings, dt, volts)
+        return volts
 
     def _look(self, *everything: Any) -> int:
         """Index of the first chamber with a fault; -1 for none."""
         return int(_watch_all(*everything))
 
-    def _command(self, *everything: Any) -> Any:
-        """(m,) commands [V]."""
-        return _all_volts(*everything)
+    def _command(self, *everything: Any) -> None:
+        """Fills in (m,) commands [V]."""
+        _all_volts(*everything)
 
     def summary(self) -> dict[str, list[float]]:
         """For diagnostics, by chamber: `pings` asked for; `nearest`, the largest share of a flow
@@ -213,9 +215,11 @@ def _watch_all(
 
 @compiled
 def _all_volts(
-    channels: np.ndarray, constants: np.ndarray, openings: np.ndarray, dt: float
-) -> np.ndarray:
-    volts = np.empty(len(channels))
+    channels: np.ndarray,
+    constants: np.ndarray,
+    openings: np.ndarray,
+    dt: float,
+    volts: np.ndarray,
+) -> None:
     for index in range(len(channels)):
         volts[index] = guarded_volts(channels[index], constants[0], openings[index], dt)
-    return volts
