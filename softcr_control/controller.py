@@ -1,9 +1,12 @@
-"""The controller: estimate and reference of one stamp in, a limited command out.
+"""The controller: estimate and reference of one stamp in, a packet of limited commands out.
 
-What the actuators measured comes with the estimate that was made with it; a controller that is led
-by the tip alone, which tells no more than itself, hears it from the actuators.
-The limiter is the last stage, whatever the controller says: what it lets through is what is
-published. Without estimate or reference the actuators are told what is safe, again and again.
+Each command of a packet says when it is due. The first one is due so many ticks after the estimate
+as the latest of the last answers took, so that nearly every answer is there in time; where one is
+not, the robot plays on from the packet before it. What the actuators measured comes with the
+estimate that was made with it; a controller that is led by the tip alone, which tells no more than
+itself, hears it from the actuators. The limiter is the last stage, whatever the controller says:
+what it lets through is what is published. Without estimate or reference a last packet leads the
+robot to rest.
 """
 
 from collections import deque
@@ -27,6 +30,7 @@ from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.command_packets import CommandPacket, PacketPlayer
 from softcr_runtime.plugin_settings import (
     ModelSettings,
     model_of,
@@ -41,15 +45,13 @@ from softcr_runtime.sample import Sample
 from softcr_runtime.settings import LIVE, NodeSettings, nested, setting_values
 from softcr_runtime.values import Pose, StateEstimate, TipEstimate
 
-_LATENCIES_KEPT = 15  # ticks that tell how late answers are
-_MIN_SAMPLES = 5  # of them: a run's first answer is later than the others, and says nothing
-_LATE_TOLERANCE = 0.05  # an answer may be so much late, and is not planned for later [periods]
-# Answers must be so much earlier to be planned for earlier again [periods]. The bench's wait until
-# their tick; the simulator follows them before, and a plan that is late makes the loop oscillate
-_EARLIER_MARGIN, _EARLIER_MARGIN_SIMULATED = 0.25, 0.05
-_LEAD = 0.0035
-"""An answer to the bench is sent so long before the tick it was planned for: what the valves' node
-takes to see it, and the valves to begin [s]."""
+_LATENCIES_KEPT = 70  # answers, the latest of which is planned for
+_TOLERANCE = 0.02  # an answer must be there so long before its first command is due [periods]
+_SEEN_BY_VALVES = 0.0035
+"""On the bench an answer must be there so much earlier: what the valves' node takes to see it, and
+the valves to begin [s]."""
+_REST_TIME = 0.5  # over which a last packet leads chambers to no pressure [s]
+_JUDGED = 3  # answers: where most of them are later than any plan can be for, none is sent
 _REHEARSED = 3  # ticks
 
 
@@ -70,19 +72,19 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
     )
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
-    command_age: float = Field(
-        0.0,
-        ge=0.0,
-        le=0.1,
-        description="of an answer when the valves begin to follow it, counted from its stamp, for "
-        "which they wait themselves; 0: they do when it comes. As the valves'",
-        json_schema_extra={"unit": "s"},
+    least_delay: int = Field(
+        1,
+        ge=1,
+        le=MAXIMUM_DELAY,
+        description="the first command of an answer is due at least so long after its estimate",
+        json_schema_extra={"unit": "periods"},
     )
     input_timeout: float = Field(
         0.1,
         ge=0.01,
         le=5.0,
-        description="without estimate or reference for so long the chambers vent (wall mode)",
+        description="without estimate or reference for so long a last packet leads the robot to "
+        "rest (wall mode)",
         json_schema_extra={"unit": "s", **LIVE},
     )
 
@@ -93,7 +95,7 @@ class ControllerBlock(BlockBase):
     name = "controller"
     Settings = ControllerBlockSettings
     kinds = ("rod", "arm", "strain")
-    _expected_delay: int
+    _delay: int
     _fallbacks: int
     _clipped: int
     _vents: int
@@ -129,7 +131,7 @@ class ControllerBlock(BlockBase):
             self.controller = make(context)
         self.threads = settings.threads or getattr(controller_class, "threads", 1)
         topics = robot_topics(robot)
-        self._commands, self._actuators = topics.command, topics.state
+        self._plans, self._actuators = topics.plan, topics.state
         self._wanted = reference_topic(self.model)
         # the state leads a controller that needs it, the tip alone one that does not
         self._lead_topic = states_topic(self.model) if self._needs_state else "estimate/tip/pose"
@@ -142,15 +144,16 @@ class ControllerBlock(BlockBase):
             self.inputs += (
                 Input(self._actuators, "same", settings.resampled, wakes=not settings.resampled),
             )
-        self.outputs = (self._commands,)
+        self.outputs = (self._plans,)
         if settings.takes_over:
-            self.inputs += (Input(self._commands, "latest", needed=False, wakes=False),)
+            self.inputs += (Input(self._plans, "latest", needed=False, wakes=False),)
         self._hand_over = HandOver(settings, settings.period, MAXIMUM_DELAY + 1)
         self.silence = settings.input_timeout
         rod = getattr(self.model, "rod", None)
         self.intervals = None if rod is None else rod.intervals
-        self._lead = _LEAD / settings.period if settings.resampled else 0.0  # [periods]
-        self._waited_for = round(settings.command_age / settings.period)  # [periods]
+        self._period = round(1e9 * settings.period)  # [ns]
+        early = _SEEN_BY_VALVES if settings.resampled else 0.0
+        self._early = early / settings.period + _TOLERANCE  # [periods]
         self._forget()
 
     @classmethod
@@ -190,9 +193,6 @@ class ControllerBlock(BlockBase):
             if hasattr(settings, name)
         ]
         told += [f"numbers of {settings.controller_file}"] * bool(settings.controller_file)
-        if self._waited_for:
-            age = 1e3 * settings.command_age
-            told.append(f"answers are followed {age:.1f} ms after their sample")
         return ", ".join(told)
 
     @property
@@ -238,73 +238,72 @@ class ControllerBlock(BlockBase):
 
     def time_jumped(self, seconds: float) -> None:
         """See BlockBase; tendons are held where they are, chambers have been vented."""
-        safe = self._safe()
+        sent = self._sent
         self.controller.reset()
         self._forget()
-        self._sent = safe
+        if self._holds_still:
+            self._sent = sent
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """The command that answers an estimate, unless that is another controller's to answer."""
+        """The packet that answers an estimate, unless that is another controller's to answer."""
         began = self._hand_over.begun
-        if not began and self._commands in samples:
-            heard = samples[self._commands]
+        if not began and self._plans in samples:
+            heard = samples[self._plans]
             self._hand_over.hear(heard.stamp, heard.value)
         self._answers = self._hand_over.answers(now)
         if not self._answers:
             return []
         if not began:
-            self._take_over()
+            self._take_over(now)
         rows = samples[self._wanted].value
         aim = rows.tip_positions if rows.shift is None else rows.tip_positions + rows.shift
         reference = Reference(
             rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
         )
-        self._delay = self._expected_delay
         estimate = samples[self._lead_topic].value
         inputs = self._measured(estimate, samples.get(self._actuators))
         answer = self.controller.command(self._observation(estimate, reference, inputs))
-        command = self._limited(answer.pressures if isinstance(answer, Command) else answer)
-        self._venting = False
+        plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
         self._fallbacks += isinstance(answer, Command) and answer.fallback
-        return [Output(self._commands, now, command)]
+        if self._too_late:  # what was computed tells when answers are in time again
+            return self.idle(now, "too late")
+        self._venting = False
+        return [self._packet(now, plan)]
 
     def hold(self, now: int) -> Iterable[Output]:
-        """The last command again."""
+        """What the packet before has planned for now."""
         if not self._answers:
             return []
-        return [Output(self._commands, now, self._sent)]
+        planned = self._played.at(self._due(now))
+        return [self._packet(now, (self._rest if planned is None else planned)[None])]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
-        """Zero pressure at once; where it begins the controller starts afresh."""
-        if not self._hand_over.vents(now, why == "stopped"):
+        """A packet that leads the robot to rest; where it begins the controller starts afresh."""
+        if self._venting or not self._hand_over.vents(now, why == "stopped"):
             return []
-        if not self._venting:
-            self._vents += 1
-            self.controller.reset()
+        self._vents += 1
+        self.controller.reset()
         self._venting = True
-        self._sent = self._safe()
-        return [Output(self._commands, now, self._sent)]
+        played = self._played.at(now)
+        begin = self._rest if played is None else played
+        end = begin if self._holds_still else self._rest
+        ticks = max(round(_REST_TIME / self.settings.period), 1)
+        ways = np.arange(1, ticks + 1)[:, None] / ticks
+        packet = CommandPacket.regular(self._due(now), self._period, begin + ways * (end - begin))
+        self._remember(packet, now)
+        return [Output(self._plans, now, packet)]
 
     def answered(self, age: float) -> None:
-        """See BlockBase; the plan for late answers follows from how late they were."""
+        """See BlockBase; when the next answers are due follows from how late these were."""
         if not self._answers:
             return
         self._latencies.append(age)
-        if not self.settings.lockstep and len(self._latencies) >= _MIN_SAMPLES:
-            usual = self._usual_latency() / self.settings.period
-            margin = _EARLIER_MARGIN if self._lead else _EARLIER_MARGIN_SIMULATED
-            least, most = self._ticks(usual), self._ticks(usual + margin)
-            self._expected_delay = min(max(self._expected_delay, least), most)
-
-    def age_to_send(self) -> float:
-        """See BlockBase.
-
-        The simulator follows a command from its next tick on, whenever it came. The bench's valves
-        wait until it is of the age they are told, and follow older ones at once, along a ramp.
-        """
-        if not self._lead or self._delay <= self._waited_for:
-            return 0.0
-        return (self._delay - self._lead) * self.settings.period
+        self._last_age = age
+        if not self.settings.lockstep:
+            latest = max(self._latencies) / self.settings.period
+            ticks = 1 + int(max(latest, 0.0) + self._early)
+            self._delay = min(max(ticks, self.settings.least_delay), MAXIMUM_DELAY)
+            self._judge()
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
@@ -316,7 +315,7 @@ class ControllerBlock(BlockBase):
             "vents": self._vents,
             "clipped": self._clipped,
             "fallbacks": self._fallbacks,
-            "delay": self._expected_delay,
+            "delay": self._delay,
             "hand_over": self._hand_over.words,
             "predictions": told_by(self.model)[0],
         }
@@ -327,32 +326,61 @@ class ControllerBlock(BlockBase):
 
     def warnings(self) -> list[str]:
         """See BlockBase."""
-        lines = ["estimate or reference is missing: vented"] if self._venting else []
+        missing = self._venting and not self._too_late
+        lines = ["estimate or reference is missing: vented"] if missing else []
         return [*lines, *self._late(), *told_by(self.model)[1]]
 
     # --- inside -----------------------------------------------------------------------------
 
-    def _take_over(self) -> None:
-        """Go on from the last commands of another controller."""
-        commands = self._hand_over.commands
-        if not len(commands):
+    def _due(self, now: int) -> int:
+        """When an answer to an estimate begins to count [ns]."""
+        return now + self._delay * self._period
+
+    def _packet(self, now: int, plan: np.ndarray) -> Output:
+        """A plan (N, m) that answers an estimate, as it is sent."""
+        packet = CommandPacket.regular(self._due(now), self._period, plan)
+        self._remember(packet, now)
+        return Output(self._plans, now, packet)
+
+    def _remember(self, packet: CommandPacket, now: int) -> None:
+        self._played.hear(packet, now)
+        self._sent = packet.commands[0]
+
+    def _take_over(self, now: int) -> None:
+        """Go on from the last packets of another controller."""
+        packets = self._hand_over.packets
+        if not packets:
             return
-        self._sent = commands[-1]
+        for packet in packets:
+            self._remember(packet, packet.due[0])
         continue_from = getattr(self.controller, "take_over", None)
         if continue_from is not None:
-            continue_from(commands)
+            continue_from(packets)
+
+    def _judge(self) -> None:
+        """Whether most of the last answers are later than any plan can be for. The robot is then
+        led to rest, and answers are made, but not sent, until all of them are in time again."""
+        last = list(self._latencies)[-_JUDGED:]
+        late = sum(age > self._latest for age in last)
+        if not self._too_late:
+            self._too_late = late > _JUDGED // 2
+        elif late == 0:
+            self._too_late = False
+            self.controller.reset()
+
+    @property
+    def _latest(self) -> float:
+        """Age of the latest answers that can be planned for [s]."""
+        return (MAXIMUM_DELAY - self._early) * self.settings.period
 
     def _late(self) -> list[str]:
-        """A line where answers come later than any plan can be for; in lock-step nothing does."""
-        most = MAXIMUM_DELAY * self.settings.period
-        if self.settings.lockstep or len(self._latencies) < _MIN_SAMPLES:
+        """A line where answers come later than any plan can be for."""
+        if not self._too_late:
             return []
-        usual = self._usual_latency()
-        if usual <= most:
-            return []
+        usual = median(list(self._latencies)[-_JUDGED:])
         return [
             f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
-            f"{1e3 * most:.0f} ms"
+            f"{1e3 * self._latest:.0f} ms: the robot is led to rest"
         ]
 
     def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
@@ -381,51 +409,57 @@ class ControllerBlock(BlockBase):
             inputs=inputs,
             model=self.model,
             delay=self._delay,
+            last_age=self._last_age,
             tip=tip,
         )
 
-    def _limited(self, command: Any) -> np.ndarray:
+    def _limited(self, answer: Any, now: int) -> np.ndarray:
+        """(N, m) of an answer (m,) or (N, m): inside the limits, each command no further from the
+        one that is played before it than the rate allows."""
         inputs = self.model.inputs
         try:
-            wanted = np.asarray(command, float)
+            wanted = np.atleast_2d(np.asarray(answer, float))
         except (TypeError, ValueError):
-            wanted = np.array(np.nan)
-        if wanted.shape != (inputs.size,) or not np.isfinite(wanted).all():
-            shown = np.array2string(wanted, threshold=12) if wanted.ndim else repr(command)
+            wanted = np.array([[np.nan]])
+        if wanted.ndim != 2 or wanted.shape[1] != inputs.size or not np.isfinite(wanted).all():
+            numbers = isinstance(answer, np.ndarray) and answer.ndim
+            shown = np.array2string(wanted, threshold=12) if numbers else repr(answer)
             raise ValueError(
                 f"command {shown} must be {inputs.size} finite numbers [{inputs.unit}]"
             )
-        self._sent, clipped = limit_command(
-            wanted, self._sent, inputs.low, inputs.high, inputs.rate, self.settings.period
-        )
-        self._clipped += clipped
-        return self._sent
+        before = self._played.at(self._due(now) - 1)
+        if before is None:
+            before = self._sent
+        steps = np.abs(np.diff(wanted, axis=0, prepend=before[None]))
+        possible = steps <= inputs.rate * self.settings.period
+        if possible.all() and ((wanted >= inputs.low) & (wanted <= inputs.high)).all():
+            return wanted
+        plan = np.empty_like(wanted)
+        for row, command in enumerate(wanted):
+            plan[row], clipped = limit_command(
+                command, before, inputs.low, inputs.high, inputs.rate, self.settings.period
+            )
+            self._clipped += clipped and row == 0
+            before = plan[row]
+        return plan
 
-    def _usual_latency(self) -> float:
-        """[s] The simulator follows what is early too early; what is early for the bench waits, so
-        that nearly all answers should be in time."""
-        if self._lead:
-            return sorted(self._latencies)[-2:][0]
-        return median(self._latencies)
+    @property
+    def _holds_still(self) -> bool:
+        """Whether the robot is at rest where it is: tendons hold the lengths they have; no pressure
+        vents."""
+        return bool(self.model.inputs.quantity == "tendon_length")
 
-    def _ticks(self, latency: float) -> int:
-        """Until an answer so late is followed [periods]."""
-        ticks = 1 + int(latency + max(self._lead - _LATE_TOLERANCE, 0.0))
-        return min(max(ticks, self._waited_for), MAXIMUM_DELAY)
-
-    def _safe(self) -> np.ndarray:
-        """(m,) no pressure vents; tendons hold the lengths that they were asked for last."""
-        return self._sent if self.model.inputs.quantity == "tendon_length" else self._rest()
-
+    @property
     def _rest(self) -> np.ndarray:
         return np.zeros(self.model.inputs.size)
 
     def _forget(self) -> None:
-        self._sent = self._rest()
+        self._sent = self._rest
+        self._played = PacketPlayer(self._period)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
-        self._expected_delay = self._delay = max(1, self._waited_for)
+        self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0
-        self._venting, self._answers = False, True
+        self._venting, self._too_late, self._answers = False, False, True
 
 
 def _described(model: Any, settings: Any) -> str:

@@ -13,6 +13,7 @@ from pydantic import Field
 from softcr_control.reference_settings import ReferenceSettings
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.settings import NodeSettings
 
 
@@ -40,7 +41,7 @@ class Feedforward(BlockBase):
 
     name = "feedforward"
     Settings = FeedforwardSettings
-    outputs = ("pressure/command",)
+    outputs = ("pressure/plan",)
 
     def __init__(self, robot: Any, settings: Any) -> None:
         """See BlockBase."""
@@ -66,11 +67,14 @@ class Feedforward(BlockBase):
         if self._start is None:
             self._start = now
         row = round((now - self._start) * 1e-9 / self.settings.period)
-        return [Output("pressure/command", now, self._commands[min(row, len(self._commands) - 1)])]
+        due = now + round(1e9 * self.settings.period)
+        command = self._commands[min(row, len(self._commands) - 1)]
+        return [Output("pressure/plan", now, CommandPacket.single(due, command))]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """No pressure, no tension."""
-        return [Output("pressure/command", now, np.zeros(len(self.robot.actuators)))]
+        rest = np.zeros(len(self.robot.actuators))
+        return [Output("pressure/plan", now, CommandPacket.single(now, rest))]
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""

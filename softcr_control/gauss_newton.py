@@ -6,7 +6,7 @@ one candidate of a batch carries the plan, each other one the plan with one numb
 little.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from softcr_control.horizon import Horizon, HorizonSettings, Problem
 from softcr_control.knots import Knots
 from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.observation import ControlContext, Observation
+from softcr_runtime.command_packets import CommandPacket
 
 # Of the normal matrix, of its mean diagonal, at least: what no command moves still has a minimum.
 _LEAST_DAMPING = 1e-12
@@ -152,9 +153,9 @@ class GaussNewtonMpc:
         self._plan: np.ndarray | None = None
         self._widened = 1.0
 
-    def take_over(self, commands: np.ndarray) -> None:
-        """After a reset: another controller's last commands (k, m), the newest last."""
-        self._horizon.take_over(commands)
+    def take_over(self, packets: Sequence[CommandPacket]) -> None:
+        """After a reset: another controller's last packets, the newest last."""
+        self._horizon.take_over(packets)
 
     def command(self, observation: Observation) -> Command:
         """The inputs to send for the tick that begins `delay` ticks from now.
@@ -186,11 +187,11 @@ class GaussNewtonMpc:
             self._widened = 1.0 if helped else min(_WIDER * self._widened, _WIDEST)
 
     def _shifted_plan(self, problem: Problem) -> np.ndarray:
-        """(K, m) the last plan a tick later, from the command active now on, inside the limits."""
+        """(K, m) the last plan some ticks later, from the command before it, inside the limits."""
         plan = np.empty((self._knots.count, len(problem.previous_command)))
         plan[:] = problem.previous_command
         if self._plan is not None:
-            plan[1:] = self._knots.shifted(self._plan[None])[0, 1:]
+            plan[1:] = self._knots.shifted(self._plan[None], problem.shift)[0, 1:]
         self._limit(plan[None], problem)
         return plan
 
@@ -238,11 +239,11 @@ class GaussNewtonMpc:
         self, plan: np.ndarray, rollout: Rollout, row: int, terms: dict[str, np.ndarray]
     ) -> Command:
         self._plan = plan.copy()
-        pressures = rollout.commands[row, 0].copy()
-        self._horizon.remember(pressures)
+        commands = rollout.commands[row].copy()
+        self._horizon.remember(commands)
         costs = {name: float(values[row]) for name, values in terms.items()}
         return Command(
-            pressures=pressures.copy(),
+            plan=commands,
             cost=sum(costs.values()),
             cost_terms=costs,
             best_knots=plan.copy(),
@@ -250,10 +251,8 @@ class GaussNewtonMpc:
         )
 
     def _fallback(self, plan: np.ndarray, problem: Problem) -> Command:
-        """The next command of the plan so far, which then goes on from there."""
-        pressures = problem.previous_command
-        if self._plan is not None:
-            pressures = self._knots.commands(self._plan[None])[0, 1]
+        """The plan so far, without an improvement."""
         self._plan = plan
-        self._horizon.remember(pressures)
-        return broken_plan(pressures, plan, [t.name for t in self._terms], self.settings.horizon)
+        commands = self._knots.commands(plan[None])[0]
+        self._horizon.remember(commands)
+        return broken_plan(commands, plan, [t.name for t in self._terms], self.settings.horizon)

@@ -8,9 +8,9 @@ one, and goes on from the last of them.
 from collections import deque
 from typing import NamedTuple
 
-import numpy as np
 from pydantic import BaseModel, Field
 
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.settings import LIVE
 
 _LATEST = 1e10  # [s] since 1970
@@ -45,7 +45,7 @@ class HandOverSettings(BaseModel):
 
 class _Heard(NamedTuple):
     stamp: int  # [ns]
-    command: np.ndarray  # (m,)
+    packet: CommandPacket
 
 
 class HandOver:
@@ -88,10 +88,10 @@ class HandOver:
             return "commands"
         return "ready" if self._count >= _READY else "waiting"
 
-    def hear(self, stamp: int, command: np.ndarray) -> None:
-        """The newest command (m,) of the other one, and its stamp [ns]; while it waits."""
+    def hear(self, stamp: int, packet: CommandPacket) -> None:
+        """The newest packet of the other one, and its stamp [ns]; while it waits."""
         if not self._heard or stamp > self._heard[-1].stamp:
-            self._heard.append(_Heard(stamp, np.array(command, float)))
+            self._heard.append(_Heard(stamp, packet))
             self._count += 1
 
     def answers(self, now: int) -> bool:
@@ -119,10 +119,6 @@ class HandOver:
         return self.begun and not self.ended
 
     @property
-    def commands(self) -> np.ndarray:
-        """(k, m) last commands of the other one, one a tick, the newest last; (0, 0) of none."""
-        rows: list[np.ndarray] = []
-        for before, after in zip(self._heard, [*list(self._heard)[1:], None], strict=True):
-            ticks = 1 if after is None else round((after.stamp - before.stamp) / self._period)
-            rows += [before.command] * min(max(ticks, 1), self._kept)
-        return np.array(rows[-self._kept :]) if rows else np.empty((0, 0))
+    def packets(self) -> list[CommandPacket]:
+        """The last ones of the other one, the newest last."""
+        return [each.packet for each in self._heard]

@@ -1,6 +1,6 @@
 """What predictive controllers share around their optimisation: delay, lag, parameters, memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -20,8 +20,9 @@ from softcr_control.tip_offsets import Moment, TipOffsets
 from softcr_models.errors import UserError
 from softcr_models.model import Model
 from softcr_models.pressure import PressureLag
+from softcr_runtime.command_packets import CommandPacket
 
-MAXIMUM_DELAY = 4  # ticks between an estimate and its answer that can be predicted over
+MAXIMUM_DELAY = 5  # ticks between an estimate and its answer that can be predicted over
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
@@ -87,6 +88,7 @@ class Problem:
     remembered: np.ndarray | None  # (k,) of the inputs' past when the optimised commands begin
     estimated: Estimated  # what is felt at a reading
     previous_command: np.ndarray  # (m,) active until then
+    shift: int  # ticks by which these commands begin later than those of the last problem
     reference: Reference  # N rows; tips less the offsets that were learned
     parameters: np.ndarray  # (P,)
     present_reference_tip: np.ndarray  # (3,) [m]
@@ -133,11 +135,11 @@ class Problem:
 
 
 class Horizon:
-    """N ticks ahead, and the last commands sent.
+    """N ticks ahead, and the last packets of commands sent.
 
     Timing: a controller is called with the estimate at t_k; its answer becomes active `delay` ticks
-    later, one where everything is done within a tick. Until then the plant follows the last `delay`
-    answers, one tick each; where `ramped`, each is approached throughout its tick. With delay 1,
+    later, one where everything is done within a tick. Until then the plant plays what is due of the
+    packets before it; where `ramped`, each command is approached throughout its tick. With delay 1,
     states at t_{k+2}..t_{k+1+N} are compared with reference rows 2..N+1; a longer delay shifts all
     this by delay - 1. Where the model's inputs have no lag, it feels at the end of a tick the
     command of that tick.
@@ -155,7 +157,7 @@ class Horizon:
         self._learns = settings.estimate_lag
         ramped = context.ramped and inputs.lag is not None
         self._ramp = ramp_weights(inputs.lag, self.period) if ramped and inputs.lag else HELD
-        self._sent = SentCommands(self._ramp, MAXIMUM_DELAY + 1)
+        self._sent = SentCommands(self._ramp, self.period)
         self._offsets = TipOffsets(model, self.period, self.ticks + 1, settings.tip_offset_gain)
         self._names = EstimatedParameters(model)
         self._grid = np.arange(self.ticks + 1)
@@ -174,9 +176,14 @@ class Horizon:
         return self._lag.lag if self._lag else None
 
     @property
-    def sent(self) -> np.ndarray:
-        """(m,) the command sent last."""
-        return self._sent.last
+    def previous(self) -> np.ndarray:
+        """(m,) the command that is played until the answer to the last observation is."""
+        return self._sent.previous
+
+    @property
+    def shift(self) -> int:
+        """Ticks by which the answer to the last observation counts later than the one before."""
+        return self._sent.shift
 
     def reset(self) -> None:
         """Forgets what was sent and learned."""
@@ -187,36 +194,28 @@ class Horizon:
             self._lag.reset()
         self._offsets.reset()
 
-    def take_over(self, commands: np.ndarray) -> None:
-        """Another controller's last commands (k, m), one a tick, of which the newest come last."""
-        self._sent.begin(commands[0])
-        for command in commands[1:]:
-            self._sent.remember(command)
+    def take_over(self, packets: Sequence[CommandPacket]) -> None:
+        """Another controller's last packets, the newest last."""
+        self._sent.take_over(packets)
 
-    def remember(self, command: np.ndarray) -> None:
-        """The command (m,) that is sent in answer to the last observation."""
-        self._sent.remember(command)
+    def remember(self, commands: np.ndarray) -> None:
+        """The commands (N, m) that are sent in answer to the last observation."""
+        self._sent.answer(commands)
 
     def observe(self, observation: Observation) -> None:
-        """Learns lag and offsets from what is new, and what was active in ticks without answer.
+        """Learns lag and offsets from what is new, and when the answer to it will be due.
 
         Raises:
             UserError: too few reference rows, or a delay out of range.
         """
         self._check(observation)
         measured = np.asarray(observation.inputs, float)
-        if not self._sent.begun:
-            low, high = self._inputs.low, self._inputs.high
-            known = np.where(np.isfinite(measured), measured, low)
-            self._sent.begin(np.clip(known, low, high))
-        if self._read is not None:
+        self._sent.observe(observation, self._inputs.low, self._inputs.high)
+        if self._read is not None and self._learns and self._lag:
             since = (observation.stamp - self._read[0]) / self.period
-            if since > 1.5:
-                self._sent.missed(round(min(since, 1e6)) - 1)
-            elif since > 0.5 and self._learns and self._lag:
-                # readings of another distance in time say nothing about a lag counted in ticks
-                held = self._sent.before(observation.delay)
-                self._lag.observe(self._read[1], held, measured)
+            # readings of another distance in time say nothing about a lag counted in ticks
+            if 0.5 < since < 1.5:
+                self._lag.observe(self._read[1], self._sent.held(self._read[0]), measured)
         self._remember_inputs(observation.stamp, measured)
         self._read = observation.stamp, measured
         if self._offsets.active:
@@ -241,14 +240,14 @@ class Horizon:
         """
         estimated = self._names.read(observation.parameters)
         delay, reference = observation.delay, observation.reference
-        pending = self._sent.pending(delay)
-        approach = self._trajectory(np.asarray(observation.inputs, float), pending)
+        previous = self._sent.previous
+        approach = self._trajectory(np.asarray(observation.inputs, float), self._sent.pending)
         past = self._past(approach)
         decays, step = self._decays()
         of_held = np.where(self._reached, step * decays[self._ticks_after], 0.0)
         free = decays[:, None] * approach[-1]
         if len(self._ramp) > 1:  # the first of the commands is approached from the one before it
-            free += self._ramp[0] * np.outer(of_held[0], self._sent.last)
+            free += self._ramp[0] * np.outer(of_held[0], previous)
         rows = slice(delay + 1, delay + 1 + self.ticks)
         offsets = self._offsets.ahead(delay, self.ticks) if self._offsets.active else None
         raw = past is not None  # gains and offsets come behind the memory, which follows readings
@@ -266,7 +265,8 @@ class Horizon:
             ),
             remembered=None if past is None else past[-1],
             estimated=estimated,
-            previous_command=self._sent.last,
+            previous_command=previous,
+            shift=self._sent.shift,
             reference=reference.part(rows, offsets),
             parameters=estimated.parameters,
             present_reference_tip=reference.tip_positions[0],

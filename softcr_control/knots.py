@@ -23,8 +23,7 @@ class Knots:
         times: (K,) ascending [ticks].
         first_fixed: whether the first knot is the command active now.
         spans: (K,) [ticks] from the knot before (from the command active now) to each knot.
-        to_commands, to_next_tick: (K m, N m), (K m, K m), what `mapped` makes `commands` and
-            `shifted` with.
+        to_commands: (K m, N m), what `mapped` makes `commands` with.
     """
 
     def __init__(self, times: np.ndarray, horizon: int, channels: int) -> None:
@@ -33,15 +32,24 @@ class Knots:
         self.first_fixed = bool(self.times[0] < 0.0)
         self.spans = np.diff(self.times, prepend=-1.0)
         self.to_commands = self._matrix(np.arange(horizon, dtype=float), channels)
-        self.to_next_tick = self._matrix(np.minimum(self.times + 1.0, self.times[-1]), channels)
+        self._channels = channels
+        self._shifts: dict[int, np.ndarray] = {}
 
     def commands(self, knots: np.ndarray) -> np.ndarray:
         """Knots (B, K, m) to the commands of the horizon (B, N, m)."""
         return mapped(knots, self.to_commands)
 
-    def shifted(self, knots: np.ndarray) -> np.ndarray:
-        """Knots (B, K, m) of the same polylines a tick later; past the end the last value holds."""
-        return mapped(knots, self.to_next_tick)
+    def shifted(self, knots: np.ndarray, ticks: int = 1) -> np.ndarray:
+        """Knots (B, K, m) of the same polylines some ticks later; past the end the last value
+        holds, before the beginning the first."""
+        return mapped(knots, self.to_later(ticks))
+
+    def to_later(self, ticks: int) -> np.ndarray:
+        """(K m, K m), what `mapped` makes `shifted` with."""
+        if ticks not in self._shifts:
+            times = np.minimum(self.times + ticks, self.times[-1])
+            self._shifts[ticks] = self._matrix(times, self._channels)
+        return self._shifts[ticks]
 
     def _matrix(self, times: np.ndarray, channels: int) -> np.ndarray:
         """(K m, T m): knots to the polyline's values at `times`, both flat.

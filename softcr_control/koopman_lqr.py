@@ -211,7 +211,7 @@ class KoopmanLqr:
         self._sent[-1] = sent
         predicted = model.rollout(now, sent[None])
         self._sent.append(sent)
-        return Command(sent, float("nan"), {}, sent[None], predicted)
+        return Command(sent[None], float("nan"), {}, sent[None], predicted)
 
     def _lifted_reference(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """z (N, nz) on the reference, z (N, nz) if it stood still there, static inputs (N, m)."""

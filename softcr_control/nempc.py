@@ -1,6 +1,6 @@
 """Nonlinear evolutionary model-predictive control, Licher et al. 2025, Sec. V-B, (39)-(40)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -18,6 +18,7 @@ from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.polish import cheapest, gauss_newton_proposals
+from softcr_runtime.command_packets import CommandPacket
 
 _LIVE: JsonDict = {"live": True}
 
@@ -196,9 +197,9 @@ class Nempc:
             generator,
         )
 
-    def take_over(self, commands: np.ndarray) -> None:
-        """After a reset: another controller's last commands (k, m), the newest last."""
-        self._horizon.take_over(commands)
+    def take_over(self, packets: Sequence[CommandPacket]) -> None:
+        """After a reset: another controller's last packets, the newest last."""
+        self._horizon.take_over(packets)
 
     def command(self, observation: Observation) -> Command:
         """The inputs to send for the tick that begins `delay` ticks from now.
@@ -212,7 +213,7 @@ class Nempc:
         if plan is None:
             return self._fallback(problem)
         self._best = plan.best_knots.copy()
-        self._horizon.remember(plan.pressures.copy())
+        self._horizon.remember(plan.plan)
         return plan
 
     def _plan(self, problem: Problem) -> Command | None:
@@ -228,7 +229,7 @@ class Nempc:
         self._generation = evaluated.knots, evaluated.costs
         best, rollout = winner.best, winner.rollout
         return Command(
-            pressures=rollout.commands[best, 0].copy(),
+            plan=rollout.commands[best].copy(),
             cost=float(winner.costs[best]),
             cost_terms={name: float(values[best]) for name, values in winner.terms.items()},
             best_knots=winner.knots[best].copy(),
@@ -236,14 +237,14 @@ class Nempc:
         )
 
     def _begin_tick(self, problem: Problem) -> np.ndarray:
-        """First candidates of a tick (B, K, m): from the last generation, one tick later."""
+        """First candidates of a tick (B, K, m): from the last generation, some ticks later."""
         if self._generation is None:
             centre = problem.previous_command
             return self._feasible(
                 self._evolution.first_generation(centre, self._knots.count), problem
             )
         knots, costs = self._generation
-        return self._evolved(self._knots.shifted(knots), costs, problem)
+        return self._evolved(self._knots.shifted(knots, problem.shift), costs, problem)
 
     def _evolved(self, knots: np.ndarray, costs: np.ndarray, problem: Problem) -> np.ndarray:
         """The next generation (B, K, m) of candidates with these costs."""
@@ -303,9 +304,10 @@ class Nempc:
         """Continues the previous plan; the next tick starts from a fresh population."""
         knots = np.repeat(problem.previous_command[None], self._knots.count, axis=0)
         if self._best is not None:
-            knots = self._feasible(self._knots.shifted(self._best[None]), problem)[0]
+            later = self._knots.shifted(self._best[None], problem.shift)
+            knots = self._feasible(later, problem)[0]
         self._best = knots
-        pressures = self._knots.commands(knots[None])[0, 0]
-        self._horizon.remember(pressures)
+        plan = self._knots.commands(knots[None])[0]
+        self._horizon.remember(plan)
         names = [term.name for term in self._terms]
-        return broken_plan(pressures, knots, names, self.settings.horizon)
+        return broken_plan(plan, knots, names, self.settings.horizon)

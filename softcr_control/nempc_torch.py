@@ -71,7 +71,6 @@ class NempcTorch(Nempc):
         self._low, self._high = self._tensor(inputs.low), self._tensor(inputs.high)
         self._steps = [None if step is None else self._tensor(step) for step in self._max_steps]
         self._to_commands = self._tensor(self._knots.to_commands)
-        self._to_next_tick = self._tensor(self._knots.to_next_tick)
         self._residuals = [with_tensors(term, device).residuals for term in self._terms]
         self._evolution_on_device = TensorEvolution(
             *settings.shares,
@@ -99,6 +98,7 @@ class NempcTorch(Nempc):
                 "wanted_tip_directions": (horizon, 3),
                 "direction_asked": (horizon,),
                 "mutation": (channels,),
+                "to_later": (count * channels, count * channels),
                 "begins": (),
                 **{_OF_MODEL + name: shape for name, shape in of_model.items()},
             },
@@ -138,7 +138,7 @@ class NempcTorch(Nempc):
         pairs = zip(self._terms, found["terms"].tolist(), strict=True)
         told = {term.name: cost for term, cost in pairs if term.applies(problem.reference)}
         return Command(
-            pressures=self._knots.commands(knots)[0, 0],
+            plan=self._knots.commands(knots)[0],
             cost=cost,
             cost_terms=told,
             best_knots=knots[0],
@@ -167,6 +167,7 @@ class NempcTorch(Nempc):
             wanted_tip_directions=directions,
             direction_asked=directions.any(axis=1),
             mutation=self._mutation(problem.control_error),
+            to_later=self._knots.to_later(problem.shift),
             begins=self._begins,
             **{_OF_MODEL + name: values for name, values in of_model.items()},
         )
@@ -222,10 +223,10 @@ class NempcTorch(Nempc):
         torch.where(better, polished.best, best, out=self._outputs.flat)
 
     def _first_candidates(self, told: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """(B, K, m) from the last generation, one tick later, or a first generation."""
+        """(B, K, m) from the last generation, some ticks later, or a first generation."""
         evolution, previous = self._evolution_on_device, told["previous_command"]
         first = evolution.first_generation(previous, self._knots.count)
-        shifted = mapped(self._population, self._to_next_tick)
+        shifted = mapped(self._population, told["to_later"])
         bred = evolution.next_generation(shifted, previous, told["mutation"])
         return torch.where(told["begins"] > 0.5, first, bred)
 

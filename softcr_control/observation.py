@@ -24,6 +24,8 @@ class Observation:
         inputs: (m,) as measured at t_k [unit of the model's inputs].
         model: whose state this is.
         delay: ticks until the answer becomes active, at least 1.
+        last_age: how old the answer to the observation before this one was when it was sent, by
+            the stamp of that observation [s].
         tip: (4, 4) estimated pose of the tip [m] for a controller with `needs_state = False`; None
             for the others, who ask for the output "tip" of the state.
     """
@@ -35,6 +37,7 @@ class Observation:
     inputs: np.ndarray
     model: Model
     delay: int = 1
+    last_age: float = 0.0
     tip: np.ndarray | None = None
 
     def output(self, name: str) -> np.ndarray:
@@ -73,9 +76,9 @@ class Controller(Protocol):
 
     A class may have `Settings`, a pydantic model: its fields become options and ROS parameters.
     With `needs_state = False` it is led by the estimated tip alone, and any estimator will do.
-    With a method `take_over(commands)` one that is switched to in a running system is told, after
-    `reset`, the last commands (k, m) of the one before it, the newest last. Without it the limiter
-    alone sees to it that the first command is no further from the last one than the rate allows.
+    With a method `take_over(packets)` one that is switched to in a running system is told, after
+    `reset`, the last packets of the one before it, the newest last. Without it the limiter alone
+    sees to it that the first command is no further from the last one than the rate allows.
     """
 
     def reset(self) -> None:
@@ -83,5 +86,7 @@ class Controller(Protocol):
         ...
 
     def command(self, observation: Observation) -> Command | np.ndarray:
-        """The inputs (m,) to send for the tick that begins `delay` ticks from now."""
+        """The inputs for the tick that begins `delay` ticks from now, (m,), or for this tick and
+        those after it, (N, m): what is planned further ahead is followed where the next answer is
+        late."""
         ...

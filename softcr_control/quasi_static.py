@@ -6,6 +6,7 @@ equilibrium by differences, which is the same. J^-1 asks for as many inputs as c
 change is the least-squares one in the box of the inputs, by a little weight of the least inputs.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from softcr_control.costs.rollout import tips_of
 from softcr_control.estimated_parameters import EstimatedParameters
 from softcr_control.observation import ControlContext, Observation
 from softcr_models.model import Model
+from softcr_runtime.command_packets import CommandPacket
 
 _PERTURBATION = 1e-3  # of an input's range, for differences of equilibria
 
@@ -99,9 +101,10 @@ class QuasiStatic:
         self._inputs: np.ndarray | None = None
         self._updated = -np.inf
 
-    def take_over(self, commands: np.ndarray) -> None:
-        """Goes on from another controller's last commands (k, m)."""
-        self._inputs = np.clip(commands[-1], self._model.inputs.low, self._model.inputs.high)
+    def take_over(self, packets: Sequence[CommandPacket]) -> None:
+        """Goes on from another controller's last command."""
+        inputs = self._model.inputs
+        self._inputs = np.clip(packets[-1].commands[0], inputs.low, inputs.high)
 
     def command(self, observation: Observation) -> np.ndarray:
         """The inputs to send now (m,)."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.robot_topics import robot_topics
 
 
@@ -26,9 +27,9 @@ class ScriptedCommands(BlockBase):
         """
         super().__init__(robot, settings)
         topics = robot_topics(robot)
-        self._topic, self._commands = topics.command, commands
+        self._plan, self._commands = topics.plan, commands
         self.inputs = (Input(topics.state, "lead"),)
-        self.outputs = (topics.command,)
+        self.outputs = (topics.plan,)
         self.reset()
 
     def reset(self) -> None:
@@ -39,8 +40,10 @@ class ScriptedCommands(BlockBase):
         """The row of this tick."""
         row = min(self._ticks, len(self._commands) - 1)
         self._ticks += 1
-        return [Output(self._topic, now, self._commands[row])]
+        due = now + round(1e9 * self.settings.period)
+        return [Output(self._plan, now, CommandPacket.single(due, self._commands[row]))]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """No pressure; tendons at rest."""
-        return [Output(self._topic, now, np.zeros(self._commands.shape[1]))]
+        rest = np.zeros(self._commands.shape[1])
+        return [Output(self._plan, now, CommandPacket.single(now, rest))]

@@ -7,6 +7,7 @@ estimator finds parameters of the model, the feed-forward and the prediction hav
 model stays as it was learned.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
 from softcr_models.errors import UserError
 from softcr_models.model import nominal_parameters, parameter_values
 from softcr_models.strain.strain_model import LagrangianModel
+from softcr_runtime.command_packets import CommandPacket
 
 _Gains = Annotated[
     tuple[Annotated[float, Field(ge=0.0, allow_inf_nan=False)], ...], Field(min_length=3)
@@ -76,7 +78,7 @@ class StrainRegulator:
         self._parameters = nominal_parameters(model.parameters)
         gains = _gains_of(settings, model)
         self._regulator = ShapeRegulator(model.dynamics, gains, model.inputs.high)
-        self._sent = SentCommands(HELD, MAXIMUM_DELAY + 1)
+        self._sent = SentCommands(HELD, context.period)
         self.reset()
 
     def reset(self) -> None:
@@ -86,11 +88,9 @@ class StrainRegulator:
         self._sent.reset()
         self._last: float | None = None
 
-    def take_over(self, commands: np.ndarray) -> None:
+    def take_over(self, packets: Sequence[CommandPacket]) -> None:
         """See Controller."""
-        self._sent.begin(commands[0])
-        for command in commands[1:]:
-            self._sent.remember(command)
+        self._sent.take_over(packets)
 
     def command(self, observation: Observation) -> np.ndarray:
         """(m,) torques [N m, N] for the tick that begins `delay` ticks from now.
@@ -101,21 +101,21 @@ class StrainRegulator:
         delay, size = observation.delay, self._model.inputs.size
         wanted = _wanted(observation, delay + 2)[:, :size]
         state = np.asarray(observation.state, float)
-        if not self._sent.begun:
-            self._sent.begin(np.asarray(observation.inputs, float))
+        inputs = self._model.inputs
+        self._sent.observe(observation, inputs.low, inputs.high)
         regulator, h = self._regulator, self._period
         self._use(parameter_values(self._model.parameters, observation.parameters))
         elapsed = h if self._last is None else observation.stamp - self._last
         regulator.integrate(state[:size], wanted[0], min(max(elapsed, 0.0), MAXIMUM_DELAY * h))
         self._last = observation.stamp
         integral = regulator.integral
-        for row, held in zip(wanted[1:-1], self._sent.pending(delay), strict=True):
+        for row, held in zip(wanted[1:-1], self._sent.pending, strict=True):
             state = self._model.step(
                 state[None], held[None], held[None], self._parameters[None], h
             )[0]
             integral = integral + h * np.tanh(regulator.gains.saturation * (row - state[:size]))
         torque = regulator.held_torque(state[:size], state[size:], wanted[-1], h, integral)
-        self._sent.remember(torque)
+        self._sent.answer(torque[None])
         return torque
 
     def _use(self, parameters: np.ndarray) -> None:

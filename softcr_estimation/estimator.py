@@ -133,10 +133,10 @@ class EstimatorBlock(BlockBase):
                 for each in self._further
             ),
         )  # fmt: skip
-        self._commands, self._pressures = topics.command, self._pressure_filter()
+        self._commands, self._pressures = topics.sent, self._pressure_filter()
         if self._pressures is not None:
-            # in lock-step every tick has one answer, otherwise it comes when it comes
-            rule: Rule = "answer" if settings.lockstep else "latest"
+            # in lock-step it is told once a tick, otherwise it comes when it comes
+            rule: Rule = "answer" if settings.lockstep else "all"
             self.inputs += (
                 Input(
                     self._commands, rule, needed=False, wakes=False,
@@ -231,7 +231,7 @@ class EstimatorBlock(BlockBase):
                 self._pressures.reset()
             self._last_heard[self._commands] = seconds
         self._last = seconds
-        inputs = self._filtered(inputs, samples.get(self._commands), seconds)
+        inputs = self._filtered(inputs, samples.get(self._commands, ()), seconds)
         for each in self._further:
             if begins:
                 self._last_heard[each.topic] = seconds
@@ -277,11 +277,11 @@ class EstimatorBlock(BlockBase):
             return None
         return PressureFilter(inputs.lag, self.settings.period)
 
-    def _filtered(self, inputs: np.ndarray, sample: Sample | None, seconds: float) -> np.ndarray:
-        """(m,) readings with less noise, by the command of a tick."""
+    def _filtered(self, inputs: np.ndarray, played: Any, seconds: float) -> np.ndarray:
+        """(m,) readings with less noise, by what was played: a sample, or all since last."""
         if self._pressures is None:
             return inputs
-        if sample is not None:
+        for sample in played if isinstance(played, tuple) else (played,):
             self._last_heard[self._commands] = seconds
             self._pressures.hear(1e-9 * sample.stamp, sample.value)
         return self._pressures.filtered(inputs, seconds)

@@ -18,13 +18,14 @@ import numpy as np
 
 from softcr_models.pressure import PressureLag
 
-DELAYS = np.arange(1.0, 4.6, 0.5)
-"""Ticks from a command's stamp until it acts, that are tried. Half of one is the mean of two
-neighbouring commands: nearly what valves do that approach a command along a ramp."""
+DELAYS = np.arange(0.0, 2.1, 0.5)
+"""Ticks from when a command is played until it acts, that are tried. Half of one is the mean of two
+neighbouring ticks."""
 
 SILENCE = 5.0
 """Commands that are older than this have stopped [periods]."""
 
+_KEPT = 8  # of commands [periods]
 _MEMORY = 100.0  # of the means over innovations [ticks]
 _FEWEST = 20  # ticks before which nothing is said of the noise
 _BETTER = 3.0  # in logarithmic likelihood another delay has to be [-]
@@ -37,14 +38,14 @@ class PressureFilter:
     """Filters the readings of m chambers, tick by tick.
 
         pressures = PressureFilter(lag, period)
-        pressures.hear(stamp, command)
+        pressures.hear(stamp, command)  # what was played from a stamp on
         filtered = pressures.filtered(reading, stamp)
 
     All chambers share one lag and their sensors one noise. When a command acts is not told but
     found: that delay counts whose commands explain the readings best.
 
     Attributes:
-        delay: ticks from a command's stamp until it acts [-].
+        delay: ticks from when a command is played until it acts [-].
         noise: standard deviation of the readings' noise, as found [Pa]; 0: they are left alone.
         follows: whether commands were heard for the last reading; otherwise it stayed as it was.
         unfiltered: readings without commands since the reset, but for those before the first one.
@@ -63,7 +64,7 @@ class PressureFilter:
 
     def reset(self) -> None:
         """Nothing is known."""
-        self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=8)
+        self._commands: deque[tuple[float, np.ndarray]] = deque()
         self._ticks, self._weight = 0, 0.0
         self._squares, self._products = np.zeros(DELAYS.size), np.zeros(DELAYS.size)
         self._place = 0
@@ -81,15 +82,17 @@ class PressureFilter:
 
     @property
     def delay(self) -> float:
-        """Ticks from a command's stamp until it acts [-]."""
+        """Ticks from when a command is played until it acts [-]."""
         return float(DELAYS[self._place])
 
     def hear(self, stamp: float, command: np.ndarray) -> None:
-        """A command (m,) [Pa] and its stamp [s]; one that is no newer than the last, or not finite,
-        is passed over."""
+        """A command (m,) [Pa] that is played from a stamp [s] on; one that is no newer than the
+        last, or not finite, is passed over."""
         newer = not self._commands or stamp > self._commands[-1][0]
         if newer and np.isfinite(command).all():
             self._commands.append((stamp, np.array(command, float)))
+            while self._commands[0][0] < stamp - _KEPT * self._period:
+                self._commands.popleft()
 
     def filtered(self, reading: np.ndarray, stamp: float) -> np.ndarray:
         """(m,) pressures [Pa] at a reading (m,) [Pa] of a stamp [s]; the reading itself where its
@@ -116,19 +119,15 @@ class PressureFilter:
         return stamp - self._commands[-1][0] < (SILENCE + 0.5) * self._period
 
     def _held(self, begin: float) -> np.ndarray:
-        """(D, m) the command held in the tick that begins at a stamp [s], for each delay."""
-        whole = [self._at(begin - ticks * self._period) for ticks in range(1, 6)]
-        rows = [
-            0.5 * (whole[math.floor(delay) - 1] + whole[math.ceil(delay) - 1]) for delay in DELAYS
-        ]
-        return np.array(rows)
-
-    def _at(self, time: float) -> np.ndarray:
-        """(m,) the newest command of a time, the first one before all of them."""
-        for stamp, command in reversed(self._commands):
-            if stamp <= time + 0.5 * self._period:
-                return command
-        return self._commands[0][1]
+        """(D, m) the mean command of the tick that begins at a stamp [s], for each delay."""
+        stamps = np.array([stamp for stamp, _ in self._commands])
+        commands = np.array([command for _, command in self._commands])
+        edges = begin - DELAYS[:, None] * self._period + (0.0, self._period)
+        # each command is played from its stamp until the next one's; the first one before it, too
+        lasts = np.append(stamps[1:], np.inf)
+        stamps[0] = -np.inf
+        shares = np.minimum(edges[:, 1:], lasts) - np.maximum(edges[:, :1], stamps)
+        return np.maximum(shares, 0.0) @ commands / self._period
 
     def _learn(self, errors: np.ndarray) -> None:
         """Delay and noises from the innovations (D, m) of one more tick."""

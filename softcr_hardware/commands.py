@@ -1,4 +1,4 @@
-"""The controller's door: which pressure commands are followed, and what is wrong with those.
+"""The controller's door: which packets of commands are followed, and what is wrong with those.
 
 A controller limits its commands itself and plans over the delay that it knows of. Whoever sends
 others is broken or is no controller: what cannot be a command is refused, and refused commands are
@@ -21,10 +21,10 @@ _FEWEST = 10  # commands that make a rate
 
 
 class CommandJudge:
-    """Follows a command of m finite pressures that is young and not far beyond the limits.
+    """Follows packets of m finite pressures each that are young and not far beyond the limits.
 
     Attributes:
-        refused: commands that were not followed, by reason.
+        refused: packets that were not followed, by reason.
     """
 
     def __init__(
@@ -47,38 +47,38 @@ class CommandJudge:
         self._same_since, self._filling = 0.0, False
 
     def follows(self, received: float, pressures: np.ndarray, age: float) -> bool:
-        """Whether a command is to be followed.
+        """Whether a packet is to be followed.
 
         Args:
             received: when it came [s].
-            pressures: what it asks for, hopefully (m,) [Pa].
+            pressures: what it asks for, hopefully (N, m) [Pa].
             age: by its stamp, when it came [s].
         """
         reason = self._reason(pressures, age)
         if reason:
-            self.refused[reason] += 1
-            self._told["commands refused"] = received
+            self.refuse(reason, received)
             return False
         if age > self._settings.command_late:
             self._told["commands late"] = received
         if ((pressures < self._limits.minimum) | (pressures > self._limits.maximum)).any():
             self._told["commands beyond the limits"] = received
-        if not np.array_equal(pressures, self._last):
-            self._last, self._same_since = pressures, received
-            self._filling = bool((pressures > self._limits.minimum).any())
+        first = pressures[0]
+        if not np.array_equal(first, self._last):
+            self._last, self._same_since = first, received
+            self._filling = bool((first > self._limits.minimum).any())
         self._times.append(received)
         while self._times[0] < received - _REMEMBERED:
             self._times.popleft()
         return True
 
+    def refuse(self, reason: str, received: float) -> None:
+        """Count a packet that came at a time [s] and is not followed."""
+        self.refused[reason] += 1
+        self._told["commands refused"] = received
+
     def use(self, settings: SafetySettings) -> None:
         """Other numbers."""
         self._settings = settings
-
-    @property
-    def longest_wait(self) -> float:
-        """No command waits longer until it is due [s]."""
-        return self._settings.command_oldest
 
     def impaired(self, now: float) -> list[str]:
         """What is wrong with the commands of the last second."""
@@ -90,7 +90,7 @@ class CommandJudge:
         return told
 
     def _reason(self, pressures: np.ndarray, age: float) -> str:
-        if pressures.shape != (self._chambers,) or not np.isfinite(pressures).all():
+        if pressures.shape[1:] != (self._chambers,) or not np.isfinite(pressures).all():
             return "not a finite pressure for each chamber"
         low, high = self._limits.minimum, self._limits.maximum
         if (pressures < 2 * low - high).any() or (pressures > 2 * high - low).any():

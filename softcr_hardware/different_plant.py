@@ -1,6 +1,5 @@
 """A plant whose rod, sensors and valves differ from their file, each by a stated number."""
 
-from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,8 +25,7 @@ class Difference:
         tip_noise: standard deviation of each measured coordinate [m].
         pressure_noise: standard deviation of each reading [Pa].
         dropout: chance that a tip pose is missing.
-        latency: ticks by which commands act later than the usual one; the controllers are told, as
-            far as they can answer.
+        latency: ticks by which commands act later than the usual one, which controllers know.
     """
 
     mismatch: Mismatch = field(default=Mismatch(0.95, 1.1))
@@ -60,7 +58,7 @@ def plant_of(robot: Robot, difference: Difference, seed: int) -> SimulatedPlant:
 
 
 class DifferentPlant(RodPlant):
-    """The plant of a difference: its pressure sensors, lost poses and late commands, too."""
+    """The plant of a difference: its pressure sensors and lost poses, too."""
 
     simulated: SimulatedPlant
 
@@ -85,9 +83,8 @@ class DifferentPlant(RodPlant):
         self._begin()
 
     def follow(self, command: np.ndarray) -> None:
-        """See Plant; `latency` ticks later."""
-        self._on_their_way.append(command)
-        super().follow(self._aimed_at(self._on_their_way.popleft()))
+        """See Plant."""
+        super().follow(self._aimed_at(command))
 
     def measure(self, stamp: int) -> dict[str, Any]:
         """See Plant."""
@@ -116,7 +113,6 @@ class DifferentPlant(RodPlant):
     def _begin(self) -> None:
         self._poses_lost = np.random.default_rng([self._seed, 1])
         rest = np.zeros(len(self._robot.actuators))
-        self._on_their_way = deque([rest] * self._difference.latency)
         super().follow(self._aimed_at(rest))
 
     def _aimed_at(self, sent: np.ndarray) -> np.ndarray:

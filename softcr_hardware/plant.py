@@ -143,6 +143,7 @@ class SimulatedPlant:
         surroundings: what acts on it from outside.
         time: that has passed since it was reset [s]; the script of loads goes by it.
         pressures: (m,) true chamber pressures [Pa]; tensions [N] of tendons.
+        inputs: what drives it: names, limits, lag.
         command: (m,) what valves and drives follow [Pa], [N], inside their limits.
     """
 
@@ -181,8 +182,8 @@ class SimulatedPlant:
         self._loads: LoadsOnRod | None = None
         if surroundings.loads is not None:
             self._loads = LoadsOnRod(surroundings.loads, self.rod)
-        self._inputs = RodPrediction(self.rod).inputs
-        tendons = np.isin(np.arange(self._inputs.size), robot.tendon_inputs)
+        self.inputs = RodPrediction(self.rod).inputs
+        tendons = np.isin(np.arange(self.inputs.size), robot.tendon_inputs)
         self._input_noise = np.where(tendons, sensors.tension_noise, sensors.pressure_noise)
         self._rest = self._at_rest(alone)
         self._require_free_rest()
@@ -201,7 +202,7 @@ class SimulatedPlant:
 
     def follow(self, command: np.ndarray) -> None:
         """From now on valves and drives follow `command` (m,), clipped to what they can."""
-        self.command = np.clip(command, self._inputs.low, self._inputs.high)
+        self.command = np.clip(command, self.inputs.low, self.inputs.high)
 
     def vent(self) -> None:
         """From now on the valves let the air out, and the tendons are as slack as they may be."""
@@ -216,7 +217,7 @@ class SimulatedPlant:
         """
         if not passes(duration):
             return
-        lag = self._inputs.lag
+        lag = self.inputs.lag
         pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
         piece = duration / pieces
         if lag is None:

@@ -48,6 +48,10 @@ CONTACT_POINTS, CONTACT_WRENCH = (
 )
 
 
+VENT_TIME = 0.4
+"""In which full chambers vent, where commands have stopped [s]."""
+
+
 class Plant(Protocol):
     """What the simulator runs; made as `Class(robot, settings, seed)`.
 
@@ -69,8 +73,9 @@ class Plant(Protocol):
         """From now on follow a command (m,), in the unit of the robot's inputs."""
         ...
 
-    def idle(self) -> None:
-        """Commands have stopped: do what is safe."""
+    def idle(self) -> np.ndarray | None:
+        """In each cycle after commands have stopped: do what is safe; returns what it then follows
+        (m,), None where that is the last command."""
         ...
 
     def advance(self, duration: float) -> None:
@@ -192,6 +197,7 @@ class RodPlant:
     )
     without_commands = "chambers vented"
     _left_out = ""
+    _lived = 0.0  # in the last cycle [s]
 
     def __init__(self, robot: Robot, settings: RodPlantSettings, seed: int = 0) -> None:
         """
@@ -253,12 +259,16 @@ class RodPlant:
         """See Plant; (m,) gauge pressures [Pa]."""
         self.simulated.follow(command)
 
-    def idle(self) -> None:
-        """See Plant; the chambers vent."""
-        self.simulated.vent()
+    def idle(self) -> np.ndarray | None:
+        """See Plant; the chambers vent along a ramp, of a time that passes as the last one did."""
+        plant = self.simulated
+        step = plant.inputs.range * self._lived / VENT_TIME
+        plant.follow(plant.command - np.clip(plant.command, -step, step))
+        return plant.command
 
     def advance(self, duration: float) -> None:
         """See Plant."""
+        self._lived = duration
         self.simulated.advance(duration)
 
     def measure(self, stamp: int) -> dict[str, Any]:

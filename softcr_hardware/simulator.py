@@ -1,11 +1,12 @@
 """The simulated robot: commands in, sensor data out, on the hardware's topics.
 
-In a cycle the plant first lives through the period, then follows the newest command, then its
-sensors are read: what answers one cycle is followed from the next one on.
+In a cycle the plant first lives through the time that has passed, playing each command of the
+newest packet from when it is due; then its sensors are read. Where a packet has run out its last
+command is held, and after a while the plant is led to rest.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,13 +15,15 @@ from softcr_hardware.plants import Plant
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Rule, Samples
+from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_runtime.command_packets import CommandPacket, PacketPlayer
 from softcr_runtime.plugin_settings import plugin_settings, with_plugin
 from softcr_runtime.robot_topics import robot_topics
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.values import Pose
 
 _MOST_AT_ONCE = 20  # periods that a late cycle makes the plant live through
+_NEARLY = 0.25  # a command that is due so near to a cycle counts from the cycle on [periods]
 
 
 class SimulatorSettings(NodeSettings):
@@ -31,11 +34,17 @@ class SimulatorSettings(NodeSettings):
         description="empty: the robot's own; or package.module:Class, or path/file.py:Class",
     )
     command_timeout: float = Field(
-        0.1,
+        0.25,
         ge=0.01,
         le=10.0,
-        description="without a command for so long chambers vent, tendons hold (wall mode)",
+        description="so long after the last planned command chambers vent along a ramp, tendons "
+        "hold (wall mode)",
         json_schema_extra={"unit": "s"},
+    )
+    answers_on: Literal["plan", "command"] = Field(
+        "plan",
+        description="where lock-step waits for the answer to each cycle: on the topic of plans, or "
+        "on that of single commands, of a node of yours",
     )
     lockstep_timeout: float = Field(
         2.0,
@@ -59,7 +68,6 @@ class Simulator(BlockBase):
     name = "simulator"
     Settings = SimulatorSettings
     kinds = ("rod", "arm", "strain")
-    _last: int | None
     _timeouts: int
     _is_idle: bool
 
@@ -77,14 +85,23 @@ class Simulator(BlockBase):
             plant_class, robot, plugin_settings(settings, plant_class), settings.seed
         )
         topics = robot_topics(robot)
-        self._command, patience = topics.command, self._patience
-        rule: Rule = "answer" if settings.lockstep else "newest"
+        self._plans, self._commands, self._sent_topic = topics.plan, topics.command, topics.sent
+        answers = {"plan": topics.plan, "command": topics.command}[settings.answers_on]
         self.inputs = (
             Input(CLOCK, "lead"),
-            Input(self._command, rule, needed=False, patience=patience),
+            *(
+                (Input(answers, "answer", needed=False, patience=self._patience),)
+                if settings.lockstep
+                else tuple(
+                    Input(topic, "newest", needed=False) for topic in (topics.plan, topics.command)
+                )
+            ),
         )
         speaks_on = getattr(self.plant, "topics", None) or topics.plant
-        self.outputs = (*(("/clock",) if settings.lockstep else ()), *speaks_on)
+        clock = ("/clock",) if settings.lockstep else ()
+        self.outputs = (*clock, *speaks_on, topics.sent)
+        self._period = round(1e9 * settings.period)  # [ns]
+        self._nearly = round(_NEARLY * self._period)  # [ns]
         self._forget()
         made(self.plant.advance, settings.period)
         made(self.plant.measure, 1)
@@ -120,21 +137,51 @@ class Simulator(BlockBase):
         if now == self._last:
             return ()  # no time has passed
         if self._last is None or now < self._last:  # other stamps; the plant is where it was
-            self._last, self._command_stamp = None, now
+            self._last, self._heard = None, now
+            self._player.reset()
         else:
-            # a late cycle has waited longer; the plant must not live more slowly than the clock
-            elapsed, period = (now - self._last) * 1e-9, self.settings.period
-            self.plant.advance(min(elapsed, _MOST_AT_ONCE * period))
-        command = samples.get(self._command)
-        if command is not None:
-            self._command_stamp = now
-            self._is_idle = False
-            self.plant.follow(command.value)
-        elif self._last is not None and self._is_overdue(now):
+            self._live(self._last, now)
+        lockstep = self.settings.lockstep
+        for packet in self._heard_packets(now, samples):
+            self._refused = self._player.hear(packet, now)
+            runs_out = None if self._refused or lockstep else self._player.runs_out
+            self._heard = max(runs_out or now, now)
+            self._is_idle = self._is_idle and bool(self._refused)
+        due = self._player.at(now + self._nearly)
+        if self._is_overdue(now):
             self._go_idle()
+        elif due is not None and not self._is_idle:
+            self._follow(due)
         self._last = now
         self.finished = 0.0 < self.settings.duration <= now * 1e-9 and self.settings.lockstep
         return self._measured(now)
+
+    def _heard_packets(self, now: int, samples: Samples) -> list[CommandPacket]:
+        """What came since the last cycle; a single command counts from now on."""
+        packets = []
+        if (plan := samples.get(self._plans)) is not None:
+            packets.append(plan.value)
+        if (single := samples.get(self._commands)) is not None:
+            packets.append(CommandPacket.single(now, single.value))
+        return packets
+
+    def _live(self, begin: int, end: int) -> None:
+        """Let the plant live from one time to another [ns], playing what is due in between; a late
+        cycle has waited longer, and the plant must not live more slowly than the clock."""
+        begin = max(begin, end - _MOST_AT_ONCE * self._period)
+        changes = self._player.changes(begin + self._nearly, end - self._nearly)
+        for change in () if self._is_idle else changes:
+            self.plant.advance(1e-9 * (change - begin))
+            due = self._player.at(change)
+            if due is not None:
+                self._follow(due)
+            begin = change
+        self.plant.advance(1e-9 * (end - begin))
+
+    def _follow(self, command: np.ndarray) -> None:
+        if command is not self._sent:
+            self.plant.follow(command)
+            self._sent = command
 
     def time_jumped(self, seconds: float) -> None:
         """See BlockBase; the plant goes on from where it is, in the other time."""
@@ -155,8 +202,9 @@ class Simulator(BlockBase):
 
     def warnings(self) -> list[str]:
         """See BlockBase."""
-        stopped = f"no {self._command}: {self.plant.without_commands}"
-        return [stopped] if self._timeouts and self._is_idle else []
+        lines = [f"{self._plans}: {self._refused}"] if self._refused else []
+        stopped = f"no {self._plans}: {self.plant.without_commands}"
+        return [*lines, stopped] if self._timeouts and self._is_idle else lines
 
     def _measured(self, now: int) -> Iterable[Output]:
         if self.settings.lockstep:
@@ -168,16 +216,21 @@ class Simulator(BlockBase):
                 yield Output(topic, now, Pose.of(value))
             else:
                 yield Output(topic, now, value)
+        yield Output(self._sent_topic, now, self._sent)
 
     def _is_overdue(self, now: int) -> bool:
+        """Whether commands have stopped: nothing has come, or what came ran out too long ago. In
+        lock-step each cycle has its answer."""
         if self.settings.lockstep:
-            return True
-        return (now - self._command_stamp) * 1e-9 > self.settings.command_timeout
+            return self._last is not None and self._heard < now
+        return (now - self._heard) * 1e-9 > self.settings.command_timeout
 
     def _go_idle(self) -> None:
         self._timeouts += not self._is_idle
         self._is_idle = True
-        self.plant.idle()
+        followed = self.plant.idle()
+        if followed is not None:
+            self._sent = followed
 
     def _patience(self) -> float:
         """For the command of a cycle in lock-step [s]; once idle, soon over."""
@@ -185,6 +238,9 @@ class Simulator(BlockBase):
         return self.settings.period if waited_in_vain else self.settings.lockstep_timeout
 
     def _forget(self) -> None:
-        self._last = None
-        self._command_stamp = 0
+        self._last: int | None = None
+        self._heard = 0  # commands suffice until then [ns]
+        self._refused = ""
+        self._player = PacketPlayer(self._period)
+        self._sent = np.zeros(len(self.expected.actuators))
         self._is_idle, self._timeouts, self.finished = True, 0, False

@@ -49,6 +49,7 @@ class StructuralPlant:
         surroundings: none.
         time: that has passed since it was reset [s].
         pressures: (m,) true pressures at the valves [Pa], or tensions [N].
+        inputs: what drives it: names, limits, lag.
         command: (m,) what valves and drives follow [Pa], [N], inside their limits.
     """
 
@@ -79,8 +80,8 @@ class StructuralPlant:
         different = different_robot(robot, errors)
         self._beam = Beam(different, intervals, errors.stiffness_curvature, CURVATURE)
         self.rod = self._beam.rod
-        self._inputs = rod_inputs(robot)
-        lag = self._inputs.lag
+        self.inputs = rod_inputs(robot)
+        lag = self.inputs.lag
         self._valves: Valves | None = None
         if lag is not None:
             pole = errors.lag_pole_factor * lag.pole
@@ -88,7 +89,7 @@ class StructuralPlant:
                 lag.gain / lag.pole, pole, errors.vent_pole_factor, errors.valve_dead_band
             )
         self._acting = ActingPressures(errors, robot)
-        self._softening = Softening(errors.mullins_softening, self._inputs.high - self._inputs.low)
+        self._softening = Softening(errors.mullins_softening, self.inputs.high - self.inputs.low)
         self._gain = errors.of_inputs("pressure_gain", robot)
         self._bias = errors.of_inputs("pressure_bias", robot)
         world = Rotation.from_euler("xyz", different.base_orientation)
@@ -135,7 +136,7 @@ class StructuralPlant:
 
     def follow(self, command: np.ndarray) -> None:
         """From now on valves and drives follow `command` (m,), clipped to what they can."""
-        self.command = np.clip(command, self._inputs.low, self._inputs.high)
+        self.command = np.clip(command, self.inputs.low, self.inputs.high)
 
     def vent(self) -> None:
         """From now on the valves let the air out, and the tendons are as slack as they may be."""

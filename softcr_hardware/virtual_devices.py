@@ -3,7 +3,6 @@
 The valves' driver, terminals, chambers and rod are those behind `softcr emulate`, without a wire.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +21,12 @@ from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.settings import NodeSettings, build_settings
 from softcr_runtime.system import Part, Wire
 from softcr_runtime.values import Pose
 
-COMMANDS, PRESSURES, POSES = "pressure/command", "pressure/state", "mocap/tip/pose"
+PLANS, PRESSURES, POSES = "pressure/plan", "pressure/state", "mocap/tip/pose"
 TRUE_TIP, SENT = "simulation/truth/tip/pose", "pressure/sent"
 
 
@@ -35,8 +35,6 @@ class DeviceFigures:
     """Figures of the devices, as `softcr up hardware` and `softcr emulate` have them."""
 
     command_period: float = 1 / 70  # of the commands, which are the ticks of the loop [s]
-    # age of a command when the valves begin to follow it [periods]; 0: what they see, at once
-    delay: int = 2
     valves_late: float = 0.0  # the valves begin later than told, which nobody knows [s]
     quantised: bool = True  # whether volts, to valves and from sensors, are counts of 16 bits
     cycle_rate: float = 1000.0  # of the valves' loop [Hz]
@@ -153,7 +151,7 @@ class Valves(Device):
     name = "valves"
     inputs = (
         Input(CLOCK, "lead"),
-        Input(COMMANDS, "all", needed=False),
+        Input(PLANS, "all", needed=False),
         Input(POSES, "all", needed=False),
     )
     actions = ("enable",)
@@ -163,8 +161,7 @@ class Valves(Device):
         figures = bench.figures
         super().__init__(bench, figures.pressure_rate)
         self.outputs = () if figures.pressures_at_ticks else (PRESSURES,)
-        age = figures.delay * figures.command_period + figures.valves_late
-        self._age = age if figures.delay else -math.inf
+        self._late = round(1e9 * figures.valves_late)  # [ns]
 
     def act(self, action: str) -> str:
         """`enable`: asks for it; agrees once the valves are enabled."""
@@ -180,9 +177,10 @@ class Valves(Device):
         driver = self._bench.driver
         for each in heard[POSES]:
             driver.hear("mocap", 1e-9 * each.stamp)
-        for each in heard[COMMANDS]:
-            stamped, due = 1e-9 * each.stamp, 1e-9 * each.stamp + self._age
-            driver.hear("command", each.received, each.value, each.received - stamped, due)
+        for each in heard[PLANS]:
+            late = tuple(due + self._late for due in each.value.due)
+            packet = CommandPacket(late, each.value.commands)
+            driver.hear("command", each.received, packet, each.received - 1e-9 * each.stamp)
         report = driver.report
         if self.outputs and np.isfinite(report.pressures).all():
             stamp = round(1e9 * (report.measured - self._bench.figures.pressures_early))
@@ -247,7 +245,7 @@ def devices_of(bench: EmulatedBench, random: np.random.Generator) -> list[tuple[
     phases = [random.uniform(0.0, each.settings.period) for each in (fast, valves, cameras)]
     return [
         part_of(fast, phase=phases[0]),
-        part_of(valves, phase=phases[1], wires={COMMANDS: command, POSES: camera}),
+        part_of(valves, phase=phases[1], wires={PLANS: command, POSES: camera}),
         part_of(cameras, phase=0.0 if figures.poses_at_ticks else phases[2]),
     ]
 

@@ -10,11 +10,12 @@ give the same bits where time does not decide. A complete block:
         name = "relay"
         Settings = RelaySettings
         inputs = (Input("pressure/state", "lead"),)
-        outputs = ("pressure/command",)
+        outputs = ("pressure/plan",)
 
         def tick(self, now, samples):
-            pressures = samples["pressure/state"].value
-            return [Output("pressure/command", now, self.settings.factor * pressures)]
+            pressures = self.settings.factor * samples["pressure/state"].value
+            due = now + round(1e9 * self.settings.period)
+            return [Output("pressure/plan", now, CommandPacket.single(due, pressures))]
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -251,10 +252,6 @@ class BlockBase:
 
     def answered(self, age: float) -> None:
         """Told after each tick: how old its input was when the answer was ready [s]."""
-
-    def age_to_send(self) -> float:
-        """How long after its stamp the last answer is to be sent [s]; 0: at once."""
-        return 0.0
 
     def describe(self) -> dict[str, Any]:
         """What diagnostics and bags tell of it: text, or what JSON can hold."""

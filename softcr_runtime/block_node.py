@@ -172,7 +172,6 @@ class BlockNode(LoopNode):
 
     def _loop_on_messages(self, stop: threading.Event) -> None:
         """Ticks are made of messages; without any for a while the block is asked to be idle."""
-        block, waited = self._running, 0.0  # until then an answer was held back [s]
         silent, silent_since = False, time.monotonic()
         while not stop.is_set():
             tick = self._next_tick(silent_since + self._silence())
@@ -190,13 +189,7 @@ class BlockNode(LoopNode):
             if silent:
                 self._tell_silence("inputs again")
             silent = False
-            began = max(tick.received, waited)  # waiting is no work
-            if self._run(tick, began):
-                # of a clock that was just set back, an answer is not to be held back for long
-                early = block.age_to_send() - max(self._age_of(tick.stamp), 0.0)
-                if early > 0.0:
-                    time.sleep(early)
-                    waited = time.monotonic()
+            if self._run(tick, tick.received):
                 self._publish(self._outputs)
             silent_since = time.monotonic()
 
@@ -283,7 +276,7 @@ class BlockNode(LoopNode):
     def _run(self, tick: Tick, began: float) -> bool:
         """Let the block tick; whether there is something to publish."""
         self._outputs = self._guard.tick(tick.stamp, tick.samples)
-        age = self._age_of(tick.stamp) - (began - tick.received)
+        age = self._age_of(tick.stamp)
         self._running.answered(age)
         self._note(record_of(tick, age))
         self.finish_tick(began, tick.stamp)

@@ -34,6 +34,8 @@ from softcr_runtime.messages import (
     fields_of_inputs,
     named_numbers_from_message,
     named_numbers_message,
+    plan_from_message,
+    plan_to_message,
     pose_to_message,
     pose_value_from_message,
     pose_with_covariance_to_message,
@@ -169,6 +171,15 @@ def _efforts(topic: str, expected: Expected) -> Codec:
     return Codec(
         lambda value, stamp: pressures_to_message(value, names, stamp),
         lambda message: pressures_from_message(message, names, topic),
+    )
+
+
+def _plan(topic: str, expected: Expected) -> Codec:
+    names: Sequence[str] = expected.actuators
+    field = "positions" if topic.startswith("tendon/") else "effort"
+    return Codec(
+        lambda value, stamp: plan_to_message(value, names, stamp, field),
+        lambda message: plan_from_message(message, names, topic, field),
     )
 
 
@@ -332,6 +343,11 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "pressure/command": _efforts,
     "pressure/state": _efforts,
     "pressure/sent": _efforts,
+    "pressure/plan": _plan,
+    "tendon/plan": _plan,
+    "torque/plan": _plan,
+    "tendon/sent": _tendon_command,
+    "torque/sent": _efforts,
     "mocap/tip/pose": _pose,
     "mocap/body/poses": _body_poses,
     "tendon/lengths": _tendon_lengths,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from softcr_runtime.command_packets import MOST_COMMANDS, CommandPacket
 from softcr_runtime.values import Pose as PoseValue
 
 _FLOAT64 = 8  # sensor_msgs/PointField.FLOAT64
@@ -112,6 +113,78 @@ def pressures_from_message(message: Any, chambers: Sequence[str], topic: str) ->
     if not np.isfinite(effort).all():
         check_finite(effort, [f"effort of {chamber}" for chamber in chambers], topic)
     return effort
+
+
+# --- plans of commands --------------------------------------------------------------------------
+
+
+def plan_to_message(
+    packet: CommandPacket, names: Sequence[str], stamp: int, field: str = "effort"
+) -> Any:
+    """trajectory_msgs/JointTrajectory of a packet of commands.
+
+    Args:
+        packet: of commands (N, m).
+        names: of the m actuators.
+        stamp: of the estimate that it answers [ns]; due times are told from here on.
+        field: of the points that carries the commands: "effort", or "positions" of lengths.
+    """
+    from builtin_interfaces.msg import Duration
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    if packet.commands.shape != (len(packet.due), len(names)):
+        raise ValueError(
+            f"commands have shape {packet.commands.shape}, must be ({len(packet.due)}, "
+            f"{len(names)})"
+        )
+    points = []
+    for due, command in zip(packet.due, packet.commands, strict=True):
+        sec, nanosec = divmod(due - stamp, _NANO)
+        after = Duration(sec=sec, nanosec=nanosec)
+        values = {field: array("d", command.tobytes())}
+        points.append(JointTrajectoryPoint(time_from_start=after, **values))
+    return JointTrajectory(header=header(stamp, ""), joint_names=list(names), points=points)
+
+
+def plan_from_message(
+    message: Any, names: Sequence[str], topic: str, field: str = "effort"
+) -> CommandPacket:
+    """The packet of a JointTrajectory, its commands in the order of `names`.
+
+    Raises:
+        MessageError: other actuators, no or too many points, a wrong number of values, a value that
+            is not finite, due times that do not ascend.
+    """
+    stamp, found = from_stamp(message, topic), list(message.joint_names)
+    if found != list(names) and sorted(found) != sorted(names):
+        raise MessageError(topic, f"joint_names {found} must be the actuators {list(names)}")
+    if not 1 <= len(message.points) <= MOST_COMMANDS:
+        raise MessageError(
+            topic, f"points: {len(message.points)} of them, must be 1 to {MOST_COMMANDS}"
+        )
+    due, rows = [], []
+    for number, point in enumerate(message.points):
+        row = np.array(getattr(point, field), dtype=float)
+        if row.shape != (len(found),):
+            raise MessageError(
+                topic, f"points[{number}].{field} has {row.size} values, must have {len(found)}"
+            )
+        if not np.isfinite(row).all():
+            labels = [f"points[{number}].{field} of {name}" for name in found]
+            check_finite(row, labels, topic)
+        after = point.time_from_start
+        due.append(stamp + int(after.sec) * _NANO + int(after.nanosec))
+        rows.append(row)
+        if number and due[-1] <= due[-2]:
+            raise MessageError(
+                topic,
+                f"points[{number}].time_from_start {1e-9 * (due[-1] - stamp):.6g} s must be after "
+                f"that of the point before it, {1e-9 * (due[-2] - stamp):.6g} s",
+            )
+    commands = np.array(rows)
+    if found != list(names):
+        commands = commands[:, [found.index(name) for name in names]]
+    return CommandPacket(tuple(due), commands)
 
 
 # --- poses and wrenches -------------------------------------------------------------------------

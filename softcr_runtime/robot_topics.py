@@ -13,26 +13,34 @@ class RobotTopics:
     """Topics of one kind of robot.
 
     Attributes:
-        command: what its actuators shall do.
+        plan: what its actuators shall do, and when.
+        command: what they shall do now, one command at a time.
+        sent: what they were really asked for.
         state: what its actuators read; the lead of the control chain.
         poses: what its cameras see.
         plant: what a simulated plant of it speaks on.
     """
 
+    plan: str
     command: str
+    sent: str
     state: str
     poses: str
     plant: tuple[str, ...]
 
 
 _PRESSURE = RobotTopics(
+    "pressure/plan",
     "pressure/command",
+    "pressure/sent",
     "pressure/state",
     "mocap/tip/pose",
     ("mocap/tip/pose", "pressure/state", "simulation/truth/tip/pose"),
 )
 _TENDON = RobotTopics(
+    "tendon/plan",
     "tendon/command",
+    "tendon/sent",
     "tendon/state",
     "mocap/arm/poses",
     ("tendon/state", "simulation/truth/tip/pose", "mocap/arm/poses"),
@@ -40,7 +48,9 @@ _TENDON = RobotTopics(
 
 
 _TORQUE = RobotTopics(
+    "torque/plan",
     "torque/command",
+    "torque/sent",
     "torque/state",
     "mocap/body/poses",
     (

@@ -60,8 +60,16 @@ _ROWS = (
         "pressure/command",
         "sensor_msgs/msg/JointState",
         "command",
-        "inputs wanted: name = actuators, effort = gauge pressure [Pa] or tension [N]; stamp of "
-        "the estimate it answers",
+        "inputs wanted of a controller that tells one command at a time: name = actuators, effort "
+        "= gauge pressure [Pa] or tension [N]; followed when it comes, until the next one",
+    ),
+    Topic(
+        "pressure/plan",
+        "trajectory_msgs/msg/JointTrajectory",
+        "command",
+        "inputs planned: joint_names = actuators, of each point effort = gauge pressure [Pa] or "
+        "tension [N], time_from_start = when it is due, counted from the stamp, which is that of "
+        "the estimate it answers; followed when they are due, until a newer plan overrides them",
     ),
     Topic(
         "pressure/state",
@@ -73,7 +81,8 @@ _ROWS = (
         "pressure/sent",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "gauge pressures asked of the valves behind safety and limiter: name, effort [Pa]",
+        "inputs that were really played, behind due times, safety and limiter, from the stamp on: "
+        "name = actuators, effort = gauge pressure [Pa] or tension [N]",
     ),
     Topic(
         "mocap/tip/pose",
@@ -169,7 +178,20 @@ _ROWS = (
         "tendon/command",
         "sensor_msgs/msg/JointState",
         "command",
-        "tendon lengths wanted against the zero state: name = tendons, position [m]",
+        "tendon lengths wanted against the zero state: name = tendons, position [m]; followed when "
+        "they come",
+    ),
+    Topic(
+        "tendon/plan",
+        "trajectory_msgs/msg/JointTrajectory",
+        "command",
+        "tendon lengths planned, as pressure/plan: of each point positions [m]",
+    ),
+    Topic(
+        "tendon/sent",
+        "sensor_msgs/msg/JointState",
+        "sensor",
+        "tendon lengths that are followed from the stamp on: name = tendons, position [m]",
     ),
     Topic(
         "tendon/state",
@@ -183,7 +205,19 @@ _ROWS = (
         "sensor_msgs/msg/JointState",
         "command",
         "generalised forces wanted on the strains of a planar strain robot: name = strains, effort "
-        "= [N m] on bending, [N] on shear and axial strain",
+        "= [N m] on bending, [N] on shear and axial strain; followed when they come",
+    ),
+    Topic(
+        "torque/plan",
+        "trajectory_msgs/msg/JointTrajectory",
+        "command",
+        "generalised forces planned, as pressure/plan: of each point effort as torque/command",
+    ),
+    Topic(
+        "torque/sent",
+        "sensor_msgs/msg/JointState",
+        "sensor",
+        "generalised forces that are played from the stamp on: name, effort as torque/command",
     ),
     Topic(
         "torque/state",

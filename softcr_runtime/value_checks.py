@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from softcr_runtime.codecs import Expected
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.values import (
     ArmSections,
     PointForces,
@@ -16,8 +17,8 @@ from softcr_runtime.values import (
 )
 
 _ACTUATORS = (
-    "pressure/command", "pressure/state", "pressure/sent", "tendon/command", "torque/command",
-    "torque/state",
+    "pressure/command", "pressure/state", "pressure/sent", "tendon/command", "tendon/sent",
+    "torque/command", "torque/sent", "torque/state",
 )  # fmt: skip
 _WRENCHES = ("force_torque/wrench", "simulation/truth/contact/wrench")
 _KINDS: dict[str, type] = {
@@ -31,6 +32,9 @@ _KINDS: dict[str, type] = {
     "estimate/tip/pose": TipEstimate,
     "reference/rod": ReferenceRows,
     "reference/output": ReferenceRows,
+    "pressure/plan": CommandPacket,
+    "tendon/plan": CommandPacket,
+    "torque/plan": CommandPacket,
     "estimate/arm": ArmSections,
     "simulation/truth/arm": ArmSections,
 }
@@ -69,6 +73,8 @@ def check_value(topic: str, value: Any, expected: Expected) -> None:
 def _parts(value: Any, actuators: int) -> tuple[tuple[str, Any, tuple[int, ...]], ...]:
     if isinstance(value, Pose):
         return ("position", value.position, (3,)), ("quaternion", value.quaternion, (4,))
+    if isinstance(value, CommandPacket):
+        return (("commands", value.commands, (len(value.due), actuators)),)
     if isinstance(value, StateEstimate):
         state = "state", value.state, np.shape(value.state)
         return (state,) if value.inputs is None else (state, ("inputs", value.inputs, (actuators,)))

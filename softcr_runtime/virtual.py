@@ -65,7 +65,6 @@ class Running:
     threads: int  # of numba: what the block asks for, as far as there are cores
     listeners: dict[str, list["_Cable"]] = field(default_factory=dict)
     busy_until: int = 0  # [ns]
-    held_until: int = 0  # an answer was held back until then [ns]
     cycle: int = 0
     missed: int = 0  # ticks that took longer than the period, and of its clock those left out
     silent_since: int = 0  # [ns]
@@ -164,13 +163,13 @@ class VirtualExecutor:
         return next(each.block for each in self._parts if each.part.name == name)
 
     def run(
-        self, duration: float | None = None, progress: Callable[[float], None] | None = None
+        self, duration: float | None = None, progress: Callable[[float], bool] | None = None
     ) -> None:
         """Run from the beginning to the end, then let every block go idle.
 
         Args:
             duration: virtual time [s]; None for the system's, to the end of its last cycle.
-            progress: told of the virtual time [s] at every clock tick.
+            progress: told of the virtual time [s] at each instant; whether the run goes on.
 
         Raises:
             UserError: the system cannot begin, and who refuses.
@@ -186,8 +185,8 @@ class VirtualExecutor:
                 self._advance()
                 if self._to_ask:
                     self._ask_to_begin()
-                if progress is not None:
-                    progress(1e-9 * self.now)
+                if progress is not None and not progress(1e-9 * self.now):
+                    break
             for each in reversed(self._parts):
                 self._idle(each, "stopped")
 
@@ -284,15 +283,10 @@ class VirtualExecutor:
         each.missed += took > each.period
         if not self._clock:
             self.tick_times[each.part.name].append(1e-9 * took)
-        # as in a node, what came while an answer was held back is not the older for it
-        waited = max(each.held_until - round(1e9 * tick.received), 0)
-        age = 1e-9 * (ready - waited - tick.stamp)
+        age = 1e-9 * (ready - tick.stamp)
         each.block.answered(age)
         if self._note is not None:
             self._note(each.part.name, record_of(tick, age))
-        wanted = each.block.age_to_send()
-        if wanted and tick.stamp + round(1e9 * wanted) > ready:
-            ready = each.held_until = tick.stamp + round(1e9 * wanted)
         each.busy_until, each.silent, each.silent_since = ready, False, ready
         if ready == self.now:
             self._send(each, outputs)

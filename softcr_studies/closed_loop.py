@@ -22,7 +22,7 @@ _READ: dict[str, tuple[str, Callable[[Any], np.ndarray]]] = {
     **dict.fromkeys(
         ("reference/rod", "reference/output"), ("wanted", lambda rows: rows.tip_positions[0])
     ),
-    **dict.fromkeys(("pressure/command", "tendon/command"), ("commands", np.asarray)),
+    **dict.fromkeys(("pressure/sent", "tendon/sent"), ("commands", np.asarray)),
 }
 """Topic -> what `tracked` calls it, and how it is read from a value."""
 

@@ -232,7 +232,7 @@ def run_loop(
         "compliance_sigmas": np.abs(compliance - true_compliance) / np.maximum(deviation, 1e-12),
         "warned": np.array(warned),
         "fallbacks": filter_block.estimator.describe()["fallbacks"],
-        "commands": np.array(commands[:cycles]),  # the last one only vents
+        "commands": np.array(commands[:cycles]),
         "ticks": np.array(executor.tick_times[node]),
         "repairs": filter_block.estimator.repairs,
     }
@@ -305,9 +305,7 @@ def _controller(
     robot: Robot, case: Case, name: str, told: Parameters, design: KoopmanDesign | None
 ) -> ControllerBlock:
     """All get the same estimate; the baseline takes its tip alone, less noisy than the measured."""
-    if case.difference.latency:
-        late = min(1 + case.difference.latency, MAXIMUM_DELAY)
-        told = told | {"command_age": late * case.period}
+    told = told | {"least_delay": 1 + case.difference.latency}
     if name != BASELINE:
         return ControllerBlock(robot, ControllerBlock.settings_of(told))
     assert design is not None
@@ -339,6 +337,6 @@ def _reference(
 
 _KEPT = (
     "simulation/truth/tip/pose", "simulation/truth/rod", "reference/rod", "estimate/rod",
-    "estimate/tip/pose", "pressure/command",
+    "estimate/tip/pose", "pressure/sent",
 )  # fmt: skip
 _BASELINE_PLACE = "softcr_control.koopman_lqr:KoopmanLqr"

@@ -16,7 +16,7 @@ from softcr_tools.option_checks import NOBODY, ROLES
 from softcr_tools.run_options import RunOptions
 
 _OF_THE_RUN = (
-    "robot", "mode", "frame_prefix", "rate_hz", "sampling", "command_age", "takes_over",
+    "robot", "mode", "frame_prefix", "rate_hz", "sampling", "takes_over",
     "answer_from", "answer_until",
 )  # fmt: skip
 """Parameters in which the new controller must agree with the run."""

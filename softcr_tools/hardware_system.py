@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from softcr_runtime import registry
-from softcr_runtime.settings import Hertz, NodeSettings
+from softcr_runtime.settings import Hertz
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.option_checks import NOBODY
 from softcr_tools.run_options import RunOptions
@@ -52,13 +52,6 @@ class HardwareOptions(RunOptions):
         description="IP address of our interface towards Motive; or 0.0.0.0",
     )
     group: str = Field("", description="multicast group Motive streams to; empty: unicast")
-    delay_periods: int = Field(
-        2,
-        ge=1,
-        le=4,
-        description="control periods from a sample to the pressures that answer it, whatever of "
-        "them cameras, filter and controller take",
-    )
     body: str = Field("tip", min_length=1, description="the tip's rigid body, name or id")
     calibration: str = Field(
         "licher2025", min_length=1, description="a calibration of config/optitrack, or a YAML file"
@@ -102,16 +95,14 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     """
     common: Parameters = options.of_every_node | {"mode": "wall"}
     separate: Parameters = {"sampling": "separate"}
-    rate = NodeSettings.model_fields["rate_hz"].default
-    command_age: Parameters = {"command_age": options.delay_periods / rate}
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     loop = [
         estimator.with_parameters(separate | {"patience": _patience(options)}),
         reference.with_parameters(separate | {"start": "service"}),
     ]
     if controller is not None:
-        loop.append(controller.with_parameters(separate | command_age))
-    valves = _valves(options, common).with_parameters(command_age)
+        loop.append(controller.with_parameters(separate))
+    valves = _valves(options, common)
     parts = (
         recorder,
         *(part.in_process(SENSORS) for part in _sensors(options, common)),

@@ -22,7 +22,7 @@ from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.run_options import RunOptions
 
 _GIVEN_BY = {
-    "command_age": "delay_periods", "command_port": "optitrack_port", "file": "reference_file",
+    "command_port": "optitrack_port", "file": "reference_file",
     "host": "force_torque", "http_port": "force_torque_http_port", "intervals": "plant_intervals",
     "box_rate_hz": "force_torque_records_hz", "multicast": "group", "payload": "payload_kg",
     "rate_hz": "force_torque_rate_hz", "rdt_port": "force_torque_port",

@@ -16,11 +16,12 @@ from softcr_control.apcc import Apcc, ApccCommand, ApccSettings, ZeroState, zero
 from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
 from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.settings import LIVE, ArmNodeSettings
 from softcr_runtime.values import ArmSections, ReferenceRows
 
-POSES, SETPOINT, COMMAND, ESTIMATE = (
-    "mocap/arm/poses", "reference/tip", "tendon/command", "estimate/arm",
+POSES, SETPOINT, PLAN, ESTIMATE = (
+    "mocap/arm/poses", "reference/tip", "tendon/plan", "estimate/arm",
 )  # fmt: skip
 _CALIBRATION_FRAMES = 25
 _IDLE = {"inputs overdue": "no poses", "stopped": "not active"}
@@ -89,7 +90,7 @@ class ApccBlock(BlockBase):
     name = "apcc_controller"
     Settings = ApccControllerSettings
     kinds = ("arm",)
-    outputs = (COMMAND, ESTIMATE)
+    outputs = (PLAN, ESTIMATE)
     actions = ("calibrate_zero",)
     _setpoint: np.ndarray | None
     _found: ZeroState | None
@@ -167,7 +168,8 @@ class ApccBlock(BlockBase):
         self._holding = ""
         self._ticks_at_bounds += command.adaptation.projected or command.adaptation.slowed
         self._tendons, self._last_stamp = command.tendons, now
-        return [Output(COMMAND, now, self._tendons), Output(ESTIMATE, now, _sections(command))]
+        due = now + round(1e9 * self.settings.period)
+        return [self._packet(due, now), Output(ESTIMATE, now, _sections(command))]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
         """The lengths asked for last, again."""
@@ -209,7 +211,11 @@ class ApccBlock(BlockBase):
         """Ask for the lengths asked for last, again: a command expires when it is not renewed."""
         self._holds += why not in (self._holding, "not active")
         self._holding, self._last_stamp = why, now
-        return [Output(COMMAND, now, self._tendons)]
+        return [self._packet(now, now)]
+
+    def _packet(self, due: int, now: int) -> Output:
+        """The lengths asked for last, as a packet of one that is due at a time [ns]."""
+        return Output(PLAN, now, CommandPacket.single(due, self._tendons))
 
     def _use(self, places: np.ndarray, rest_lengths: np.ndarray) -> None:
         """Begin anew with sensors and racks at these places (n,) [m], without a setpoint."""

@@ -4,6 +4,7 @@ Not of any paper: Pawlowski (2019), Sec. 4.2, makes a plan in every step and app
 input; that a command moves towards it no faster than the actuators may is ours.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +16,7 @@ from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.lookahead.settings import LookaheadSettings
 from softcr_control.observation import ControlContext, Observation
 from softcr_models.errors import UserError
+from softcr_runtime.command_packets import CommandPacket
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,6 @@ class LookaheadMpc:
         self._most = settings.step_ticks * self._reach  # (m,) in a step
         every = np.tile(self._most, (settings.steps, 1))
         self._max_steps = largest_steps(every, self._inputs.range)
-        self._step = settings.step_ticks * context.period  # [s]
-        self._period = context.period
         self.reset()
 
     @property
@@ -75,11 +75,11 @@ class LookaheadMpc:
         """Forgets plan and previous commands: as if newly made."""
         self._horizon.reset()
         self._plan: Plan | None = None
-        self._made = -np.inf  # stamp of the plan [s]
+        self._tick = 0  # of the plan, in which the next answer begins to count
 
-    def take_over(self, commands: np.ndarray) -> None:
-        """After a reset: another controller's last commands (k, m), the newest last."""
-        self._horizon.take_over(commands)
+    def take_over(self, packets: Sequence[CommandPacket]) -> None:
+        """After a reset: another controller's last packets, the newest last."""
+        self._horizon.take_over(packets)
 
     def command(self, observation: Observation) -> Command:
         """The inputs to send for the tick that begins `delay` ticks from now.
@@ -88,16 +88,16 @@ class LookaheadMpc:
             UserError: too few reference rows, a delay out of range, or an unknown parameter.
         """
         self._horizon.observe(observation)
-        since = observation.stamp - self._made
-        if self._plan is not None and since < self._step - 0.5 * self._period:
-            return self._sent(self._plan, max(1, round(since / self._period)))
+        self._tick += self._horizon.shift
+        if self._plan is not None and 0 <= self._tick < self.settings.step_ticks:
+            return self._sent(self._plan)
         problem = self._horizon.problem(observation)
         begin = self._shifted(problem)
         found = self._solved(begin, problem)
         if found is None:
             return self._fallback(problem)
-        self._plan, self._made = found, observation.stamp
-        return self._sent(found, 0)
+        self._plan, self._tick = found, 0
+        return self._sent(found)
 
     def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
         """The plan for a problem; None where no number of it is finite.
@@ -129,39 +129,42 @@ class LookaheadMpc:
         low = np.maximum(self._inputs.low, before - self._most)
         return low, np.minimum(self._inputs.high, before + self._most)
 
-    def _sent(self, plan: Plan, tick: int) -> Command:
-        """The command of a tick of the plan's first step."""
-        before, inputs = self._horizon.sent, self._inputs
-        command = np.clip(plan.inputs[0], before - self._reach, before + self._reach)
-        command = np.clip(command, inputs.low, inputs.high)
-        self._horizon.remember(command)
-        rows = np.minimum(np.arange(len(plan.tips)) + tick, len(plan.tips) - 1)
+    def _sent(self, plan: Plan) -> Command:
+        """The commands of the plan from its present tick on."""
+        commands = self._commands(plan.inputs, self._tick)
+        rows = np.minimum(np.arange(len(plan.tips)) + self._tick, len(plan.tips) - 1)
         return Command(
-            pressures=command.copy(),
+            plan=commands,
             cost=sum(plan.costs.values()),
             cost_terms=plan.costs,
             best_knots=plan.inputs.copy(),
             predicted_tips=plan.tips[rows],
         )
 
+    def _commands(self, inputs: np.ndarray, tick: int) -> np.ndarray:
+        """(T, m) commands of a plan (N, m) from a tick of its first step on, as they are sent."""
+        path = limited_path(
+            inputs[None], self._horizon.previous, self._reach, self.settings.step_ticks, tick
+        )[0]
+        commands = np.clip(path, self._inputs.low, self._inputs.high)
+        self._horizon.remember(commands)
+        return commands
+
     def _fallback(self, problem: Problem) -> Command:
         """What the plan so far holds, or what is active."""
         inputs = self._shifted(problem)
-        before = problem.previous_command
-        command = np.clip(inputs[0], before - self._reach, before + self._reach)
         if self._plan is not None:
-            self._plan = Plan(inputs, self._plan.tips, self._plan.costs)
-        self._horizon.remember(command)
+            self._plan, self._tick = Plan(inputs, self._plan.tips, self._plan.costs), 0
         names = [term.name for term in self._terms]
-        return broken_plan(command, inputs, names, self.settings.horizon)
+        return broken_plan(self._commands(inputs, 0), inputs, names, self.settings.horizon)
 
 
 def limited_path(
-    plans: np.ndarray, previous: np.ndarray, reach: np.ndarray, ticks: int
+    plans: np.ndarray, previous: np.ndarray, reach: np.ndarray, ticks: int, begin: int = 0
 ) -> np.ndarray:
-    """(B, N ticks, m) the command of every tick, of plans (B, N, m): it moves towards the plan's
-    input by `reach` (m,) in a tick at most, from `previous` (m,) on."""
-    wanted = np.repeat(plans, ticks, axis=1)
+    """(B, N ticks - begin, m) the command of every tick from a tick on, of plans (B, N, m): it
+    moves towards the plan's input by `reach` (m,) in a tick at most, from `previous` (m,) on."""
+    wanted = np.repeat(plans, ticks, axis=1)[:, begin:]
     path = np.empty_like(wanted)
     before = np.broadcast_to(previous, path[:, 0].shape)
     for tick in range(path.shape[1]):

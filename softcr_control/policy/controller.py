@@ -6,6 +6,7 @@ Its action is held until the next decision is due.
 The observation holds the goal at that moment, which is the tip of the reference.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from softcr_control.policy.policy_file import absolute_path, load_policy
 from softcr_control.sent_commands import SentCommands
 from softcr_models.errors import UserError
 from softcr_models.limits import limit_command
+from softcr_runtime.command_packets import CommandPacket
 
 
 class PolicySettings(BaseModel):
@@ -64,7 +66,7 @@ class PolicyController:
         self._names = EstimatedParameters(model)
         lag = model.inputs.lag
         ramp = ramp_weights(lag, context.period) if context.ramped and lag is not None else HELD
-        self._sent = SentCommands(ramp, MAXIMUM_DELAY + 1)
+        self._sent = SentCommands(ramp, context.period)
         self.reset()
 
     def reset(self) -> None:
@@ -74,11 +76,9 @@ class PolicyController:
         self._wish = self._model.inputs.rest
         self._decisions = 0
 
-    def take_over(self, commands: np.ndarray) -> None:
+    def take_over(self, packets: Sequence[CommandPacket]) -> None:
         """See Controller."""
-        self._sent.begin(commands[0])
-        for command in commands[1:]:
-            self._sent.remember(command)
+        self._sent.take_over(packets)
 
     def command(self, observation: Observation) -> np.ndarray:
         """(m,) inputs for the tick that begins `delay` ticks from now.
@@ -86,15 +86,14 @@ class PolicyController:
         Raises:
             UserError: the reference tells no tip, or too few rows.
         """
-        if not self._sent.begun:
-            self._sent.begin(np.asarray(observation.inputs, float))
+        inputs = self._model.inputs
+        self._sent.observe(observation, inputs.low, inputs.high)
         if self._is_due(observation.stamp):
             self._wish = self._decided(observation)
-        inputs = self._model.inputs
         sent, _ = limit_command(
-            self._wish, self._sent.last, inputs.low, inputs.high, inputs.rate, self._period
+            self._wish, self._sent.previous, inputs.low, inputs.high, inputs.rate, self._period
         )
-        self._sent.remember(sent)
+        self._sent.answer(sent[None])
         return sent
 
     def describe(self) -> dict[str, Any]:
@@ -136,7 +135,7 @@ class PolicyController:
         self, observation: Observation, estimated: Estimated
     ) -> tuple[np.ndarray, np.ndarray]:
         """(delay, m) each: what the model feels at begin and end of the ticks until the answer."""
-        pending, lag = self._sent.pending(observation.delay), self._model.inputs.lag
+        pending, lag = self._sent.pending, self._model.inputs.lag
         if lag is None:
             return pending, pending
         readings = np.asarray(observation.inputs, float)

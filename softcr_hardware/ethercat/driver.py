@@ -33,6 +33,7 @@ from softcr_hardware.safety_settings import SafetySettings
 from softcr_hardware.setpoint import Setpoint
 from softcr_models.errors import UserError
 from softcr_models.robot import PressureLimits
+from softcr_runtime.command_packets import CommandPacket, PacketPlayer
 from softcr_runtime.cycle_timer import CycleTimer, TickStatistics
 
 _LONGEST_STEP = 0.02  # [s] a late cycle integrates no more
@@ -161,7 +162,9 @@ class ValveDriver:
         self._commanders = ""
         self._changed = ""  # settings of terminals, while the bus was away
         self._bad: set[str] = set()  # sources of refused samples since the last cycle
-        self._commands: deque[tuple[float, np.ndarray]] = deque()  # when due, and what
+        self._player = PacketPlayer(round(1e9 * command_period))
+        self._reaches = -math.inf  # when the last command of the newest packet is due [s]
+        self._played: np.ndarray | None = None  # (m,) the command that the setpoint was told last
         self._volts = self._acted = self._loop.vent_volts
         self._past_volts: deque[np.ndarray] = deque(maxlen=_KEPT_SAMPLES)
         self._stopped = self._unpowered = False
@@ -183,29 +186,23 @@ class ValveDriver:
         self,
         source: str,
         now: float,
-        value: np.ndarray | bool | None = None,
+        value: CommandPacket | bool | None = None,
         age: float = 0.0,
-        due: float = -math.inf,
     ) -> None:
-        """An accepted message: `command` (m,) [Pa], `operator` (pressed), `mocap`, `force_torque`.
+        """An accepted message: `command` [Pa], `operator` (pressed), `mocap`, `force_torque`.
 
         Args:
             source: one of these.
             now: when it was received, on the clock of `tick` [s].
-            value: of a command or of the operator.
-            age: of a command by its stamp, when it was received [s].
-            due: when the pressures shall begin to follow a command; in the past: at once [s].
+            value: of the operator; of commands, a packet whose due times are on that clock [ns].
+            age: of a packet by its stamp, when it was received [s].
         """
         with self._lock:
             if abs(now - self._ticked) > _FARTHEST and math.isfinite(self._ticked):
                 return  # no clock of ours
-            if source == "command":
-                command = np.asarray(value, dtype=float)
-                if not self.commands.follows(now, command, age):
-                    self._bad.add(source)
-                    return  # as if it had not come
-                latest = now + self.commands.longest_wait  # else it would hold up those behind it
-                self._commands.append((due if due <= latest else latest, command))
+            if isinstance(value, CommandPacket) and not self._plays(value, now, age):
+                self._bad.add(source)
+                return  # as if it had not come
             self._heard[source] = now
             if source == "operator":
                 self._pressed = bool(value)
@@ -318,17 +315,16 @@ class ValveDriver:
         self._exchange(now)
         with self._lock:
             flags = self._flags(now)
-            command = None
-            while self._commands and self._commands[0][0] <= now + self._reaction:
-                _, command = self._commands.popleft()
+            command = self._player.at(round(1e9 * (now + self._reaction)))
             self._enable, self._vent, self._reset = None, False, False
             self._bad.clear()
             self._changed = ""
         enabled = self.safety.decision.enabled
         transitions = self.safety.transition_count
         decision = self.safety.update(told, flags)
-        if command is not None:
+        if command is not None and command is not self._played:
             self._setpoint.command(command)
+            self._played = command
         self._setpoint.ceiling = highest_command(self.guard.supply)
         filling = self._let_air_on(now, decision)
         testing = None if filling else self._tested(now, decision)
@@ -349,6 +345,21 @@ class ValveDriver:
         return self.report
 
     # --- inside -------------------------------------------------------------------------------
+
+    def _plays(self, packet: CommandPacket, now: float, age: float) -> bool:
+        """Whether a packet that came at `now` [s], so old [s], will be played."""
+        if not self.commands.follows(now, packet.commands, age):
+            return False
+        if reason := self._player.hear(packet, round(1e9 * now)):
+            self.commands.refuse(reason.partition(":")[0], now)
+            return False
+        self._reaches = 1e-9 * packet.due[-1]
+        return True
+
+    def _command_age(self, now: float) -> float:
+        """Since the last command of the newest packet was due, or since it came [s]."""
+        heard = self._heard.get("command", -math.inf)
+        return now - heard if now < heard else max(now - max(heard, self._reaches), 0.0)
 
     def _tested(self, now: float, decision: Decision) -> np.ndarray | None:
         """(m,) commands of the arming test [V], while it is under way; its proof is void where the

@@ -1,4 +1,4 @@
-"""Who publishes pressure/command: exactly one node, and while the valves are enabled that one.
+"""Who publishes commands: exactly one node, and while the valves are enabled that one.
 
 A message does not say who sent it, as far as rclpy tells. But DDS matches a publisher with a
 subscription before it delivers anything of it, so the number of matched publishers, looked at after
@@ -19,21 +19,21 @@ _UNKNOWN = "_NODE_NAME_UNKNOWN_"
 
 
 class Commander:
-    """The publishers of a topic.
+    """The publishers of some topics, each of which carries commands.
 
     Attributes:
         owner: full name of the node whose messages are followed; empty for none.
         several: who publishes, in words, where that is not the owner alone; empty otherwise.
     """
 
-    def __init__(self, node: Any, subscription: Any):
+    def __init__(self, node: Any, subscriptions: Sequence[Any]):
         """Nobody is known yet.
 
         Args:
             node: that subscribes.
-            subscription: of it, to the topic.
+            subscriptions: of it, one to each topic.
         """
-        self._node, self._subscription = node, subscription
+        self._node, self._subscriptions = node, subscriptions
         self.owner = self.several = ""
         self._permitted: tuple[str, ...] = ()
         self._count, self._looked = -1, -math.inf
@@ -50,7 +50,7 @@ class Commander:
             now: on any clock that does not jump [s].
             enabled: whether the valves are: the owner then stays who it is.
         """
-        count = self._subscription.get_publisher_count()
+        count = sum(each.get_publisher_count() for each in self._subscriptions)
         unsettled = _UNKNOWN in self.owner or _UNKNOWN in self.several
         if count == self._count and not unsettled and now - self._looked < _PERIOD:
             return False
@@ -58,7 +58,8 @@ class Commander:
         before = self.several
         names = sorted(
             f"{each.node_namespace.rstrip('/')}/{each.node_name}"
-            for each in self._node.get_publishers_info_by_topic(self._subscription.topic_name)
+            for topic in self._subscriptions
+            for each in self._node.get_publishers_info_by_topic(topic.topic_name)
         )
         self.owner, self.several = judged(names, self.owner, enabled, self._permitted)
         return self.several != before

@@ -33,6 +33,7 @@ from softcr_hardware.safety import Action, Decision, Latch
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
 from softcr_runtime.clocks import on_monotonic_clock, on_system_clock
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.diagnostics import (
     ERROR,
@@ -43,6 +44,7 @@ from softcr_runtime.diagnostics import (
 )
 from softcr_runtime.messages import (
     MessageError,
+    plan_from_message,
     pose_from_message,
     pressures_from_message,
     pressures_to_message,
@@ -80,14 +82,6 @@ class ValvesSettings(NodeSettings):
         70.0, ge=1.0, le=1000.0, description="of commands, between which the setpoint is ramped",
         json_schema_extra={"unit": "Hz"},
     )  # fmt: skip
-    command_age: float = Field(
-        0.0,
-        ge=0.0,
-        le=0.1,
-        description="of a command when the pressures begin to follow it, counted from the stamp it "
-        "answers; 0: at once, whenever it comes. As the controller's",
-        json_schema_extra={"unit": "s"},
-    )
     vent_rate: float = Field(
         2e5, gt=0.0, le=1e7, description="slope of a ramp to vent",
         json_schema_extra={"unit": "Pa/s"},
@@ -172,8 +166,13 @@ class Valves(LoopNode):
         self._driver = driver
         self._pressure_state = self.advertise("pressure/state")
         self._pressure_sent = self.advertise("pressure/sent")
-        commands = self.receive("pressure/command", self._decoded_command)
-        self._commander = Commander(self, commands)
+        self._commander = Commander(
+            self,
+            [
+                self.receive("pressure/plan", self._decoded_plan),
+                self.receive("pressure/command", self._decoded_command),
+            ],
+        )
         self.receive("mocap/tip/pose", lambda message: pose_from_message(message, "mocap/tip/pose"))
         self.receive(
             "force_torque/wrench",
@@ -278,11 +277,15 @@ class Valves(LoopNode):
 
     # --- messages ---------------------------------------------------------------------------
 
+    def _decoded_plan(self, message: Any) -> CommandPacket:
+        return plan_from_message(message, self.robot.chamber_names, "pressure/plan")
+
     def _decoded_command(self, message: Any) -> np.ndarray:
         return pressures_from_message(message, self.robot.chamber_names, "pressure/command")
 
     def _hand_over_messages(self, driver: ValveProcess) -> None:
         sources = {
+            "pressure/plan": "command",
             "pressure/command": "command",
             "safety/operator": "operator",
             "mocap/tip/pose": "mocap",
@@ -305,12 +308,16 @@ class Valves(LoopNode):
                         "a vent is asked for, by the operator's button", throttle_duration_sec=1.0
                     )
                     driver.vent()
-            elif several and letter.topic == "pressure/command":
+            elif several and sources[letter.topic] == "command":
                 known = several in self._ignored or len(self._ignored) < _MOST_NAMES
                 self._ignored[several if known else "others"] += 1
                 continue
-            due = stamped + (self.settings.command_age or -math.inf)
-            driver.hear(sources[letter.topic], heard, value, heard - stamped, due)
+            elif letter.topic == "pressure/plan":
+                shift = round(1e9 * stamped) - letter.stamp
+                value = CommandPacket(tuple(due + shift for due in value.due), value.commands)
+            elif letter.topic == "pressure/command":
+                value = CommandPacket.single(round(1e9 * heard), value)
+            driver.hear(sources[letter.topic], heard, value, heard - stamped)
 
     def _commanders(self, driver: ValveProcess) -> str:
         """Who commands, where nobody can know whose a command is: then none is followed."""
@@ -320,7 +327,7 @@ class Valves(LoopNode):
             several = self._commander.several
             driver.commanded_by(several)
             if several:
-                self.get_logger().warning(f"pressure/command: of {several}; none is followed")
+                self.get_logger().warning(f"commands of {several}; none is followed")
         return self._commander.several
 
     def _tell_safety(self, report: ValveReport) -> None:

@@ -18,6 +18,7 @@ from softcr_runtime.bags.parameter_changes import TOPIC as PARAMETER_EVENTS
 from softcr_runtime.bags.parameter_changes import changes_in
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.codecs import EXCHANGED, Expected, codec
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.configuration import TOPIC as CONFIGURATION
 from softcr_runtime.configuration import configurations
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
@@ -36,7 +37,7 @@ TOPICS = (*EXCHANGED, "estimate/shape")
 
 Role = Literal[
     "true tip", "measured tip", "estimated tip", "reference tip",
-    "true shape", "estimated shape", "commands", "readings",
+    "true shape", "estimated shape", "commands", "plans", "readings",
 ]  # fmt: skip
 ROLES: dict[Role, tuple[tuple[str, str], ...]] = {
     "true tip": (("simulation/truth/tip/pose", "position"),),
@@ -48,9 +49,11 @@ ROLES: dict[Role, tuple[tuple[str, str], ...]] = {
     "true shape": (("simulation/truth/rod", "positions"),),
     "estimated shape": (("estimate/rod", "positions"), ("estimate/shape", "positions")),
     "commands": (
+        ("pressure/sent", "pressure"), ("tendon/sent", "length"), ("torque/sent", "torque"),
         ("pressure/command", "pressure"), ("tendon/command", "length"),
         ("torque/command", "torque"),
     ),
+    "plans": (("pressure/plan", "pressure"), ("tendon/plan", "length"), ("torque/plan", "torque")),
     "readings": (
         ("pressure/state", "pressure"), ("tendon/state", "length"), ("torque/state", "torque"),
     ),
@@ -404,9 +407,11 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
         return {"positions": positions, "quaternions": quaternions, "tip": positions[-1]}
     if topic.endswith("/wrench"):
         return {"wrench": value}
-    plain = {"reference/tip": "tip", "tendon/command": "length", "tendon/lengths": "length"}
-    plain |= dict.fromkeys(("torque/command", "torque/state"), "torque")
-    return {plain.get(topic, "pressure"): value}
+    if isinstance(value, CommandPacket):
+        value = value.commands[0]
+    quantity = topic.partition("/")[0]
+    plain = {"tendon": "length", "torque": "torque", "reference": "tip"}
+    return {plain.get(quantity, "pressure"): value}
 
 
 def unit_of(name: str) -> str:

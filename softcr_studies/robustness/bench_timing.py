@@ -14,18 +14,17 @@ from pydantic import Field, model_validator
 from softcr_control.controller import ControllerBlock
 from softcr_control.observation import ControlContext, Controller
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_hardware import virtual_devices
 from softcr_hardware.plant import SimulatedPlant
 from softcr_hardware.plants import RodPlant, RodPlantSettings
-from softcr_hardware.virtual_devices import POSES, SENT, TRUE_TIP, DeviceFigures, EmulatedBench
+from softcr_hardware.virtual_bench import bench_system
+from softcr_hardware.virtual_devices import SENT, TRUE_TIP, DeviceFigures, EmulatedBench
 from softcr_models import Robot, load_robot
 from softcr_models.errors import UserError
 from softcr_runtime import registry
-from softcr_runtime.block import BlockBase
 from softcr_runtime.plugin_settings import plugin_settings
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.settings import Seconds
-from softcr_runtime.system import Computing, Parameters, Part, System
+from softcr_runtime.system import Computing, Parameters, Part
 from softcr_runtime.virtual import block_of
 from softcr_runtime.virtual_run import Log, run_system
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
@@ -41,7 +40,6 @@ PLANT: Parameters = {
 }  # fmt: skip
 """How the plant differs from the robot file: as in the tracking studies."""
 _PATIENCE = 2.5  # of the estimator on a bench [periods]
-_ENDLESS = 1e6  # [s]
 _REFERENCE = "reference/rod"
 
 
@@ -51,6 +49,7 @@ class Bench(DeviceFigures):
 
     controller: str = GRADIENT_MPC
     ramped: bool = True  # whether the controller plans over the valves' ramps as ramps; else steps
+    delay: int = 2  # ticks from a sample to the pressures that answer it, at least
     # of an estimate and its answer, half of it for each: they are made side by side [s]
     computing: float = 0.003
 
@@ -101,7 +100,6 @@ VARIATIONS = (
     _bench("pressures-earlier", "pressures stamped 2 ms early", pressures_early=2e-3),
     _bench("valves-late", "valves begin 1 ms late", valves_late=1e-3),
     _bench("valves-later", "valves begin 3 ms late", valves_late=3e-3),
-    _bench("at-once", "commands followed when seen, every 5 ms", delay=0),
     _bench("steps", "ramps planned over as steps", ramped=False),
     _bench("early-steps", "ramps planned over as steps, begun half a period early",
            ramped=False, valves_late=-0.5 * PERIOD),
@@ -139,33 +137,15 @@ class Settings(StudySettings):
         return self
 
 
-class LatePlant(RodPlant):
-    """A rod that follows each command a tick later."""
-
-    _next = np.zeros(0)
-
-    def reset(self) -> None:
-        """See Plant."""
-        super().reset()
-        self._next = np.zeros(0)
-
-    def follow(self, command: np.ndarray) -> None:
-        """See Plant."""
-        super().follow(self._next if len(self._next) else np.zeros_like(command))
-        self._next = command
-
-
 def run(cell: Cell) -> Result:
     """One run of a variation."""
     setup, duration = cell.case.setup, cell.settings.duration
     if isinstance(setup, Bench):
         return run_bench(cell, setup, duration)
-    late = f"{LatePlant.__module__}:{LatePlant.__qualname__}"
-    control: Parameters = {} if setup.delay == 1 else {"command_age": setup.delay * PERIOD}
+    control: Parameters = {"least_delay": setup.delay}
     control |= {"population": POPULATION} if setup.controller == NEMPC else {}
     system = closed_loop(
-        cell, setup.controller, "trajectory", plant="rod" if setup.delay == 1 else late,
-        duration=duration,
+        cell, setup.controller, "trajectory", duration=duration,
         of={
             "plant": PLANT, "controller": control,
             "reference": {"trajectory_intervals": PLANT["intervals"], "duration": duration + 1.0},
@@ -188,7 +168,7 @@ def loop_parts(bench: Bench, seed: int, duration: float) -> tuple[Part, Part, Pa
     `seed` is the controller's, `duration` in seconds.
     """
     common: Parameters = {"robot": ROBOT, "mode": "wall", "sampling": "separate"}
-    chosen: Parameters = {"seed": seed, "command_age": bench.delay * PERIOD}
+    chosen: Parameters = {"seed": seed, "least_delay": bench.delay}
     chosen |= {"population": POPULATION} if bench.controller == NEMPC else {}
     motion: Parameters = {"reference": "trajectory", "start": "service", "duration": duration}
     motion |= {"trajectory_intervals": PLANT["intervals"]}
@@ -212,21 +192,15 @@ def run_bench(cell: Cell, bench: Bench, duration: float) -> Result:
         UserError: the valves were not enabled.
     """
     ticks, devices = round(duration / PERIOD), emulated(bench, cell.stream("plant"))
-    probe = virtual_devices.part_of(virtual_devices.Probe(devices, ticks))
-    made = [*virtual_devices.devices_of(devices, cell.random("wires")), probe]
-    blocks: dict[str, BlockBase] = {part.name: device for part, device in made}
     reference, estimator, controller = loop_parts(bench, cell.stream("controller"), duration + 1.0)
-    poses = {POSES: made[1][0].wires[POSES]}
     computing = Computing(0.5 * bench.computing)
-    parts = (
-        *(part for part, _ in made), reference,
-        replace(estimator, wires=poses, computing=computing),
+    loop = (
+        reference,
+        replace(estimator, computing=computing),
         replace(controller, computing=computing),
-    )  # fmt: skip
+    )
+    system, blocks = bench_system(devices, loop, cell.random("wires"), duration)
     blocks[controller.name] = _controller(devices.robot, controller, bench.ramped)
-    begin = "valves/enable", f"{reference.name}/start", "probe/start"
-    names = tuple(part.name for part in parts)
-    system = System("bench", parts, names, _ENDLESS, False, controller.name, begin)
     log = Log(TRUE_TIP, SENT, _REFERENCE)
     executor = run_system(
         system, log, bag=cell.bag, make=lambda part: blocks.get(part.name) or block_of(part),

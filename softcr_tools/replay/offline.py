@@ -138,7 +138,7 @@ def compare(
     before, after = _tip_error(recorded), _tip_error(replayed)
     common = np.intersect1d(before.stamps, after.stamps) if len(before) else after.stamps
     stamps = replayed.role("estimated tip").stamps
-    command_difference = replayed.role("commands").minus(recorded.role("commands"))
+    command_difference = replayed.role("plans").minus(recorded.role("plans"))
     of_pressures = command_difference.unit in ("Pa", "")
     told = commands is not None
     measured = "mocap, its noise included" if len(recorded.role("measured tip")) else None

@@ -37,18 +37,18 @@ _LOOP = (
 )  # fmt: skip
 # of each group the bag of a run holds one topic; without, the first is said to be missing
 _TOPICS_OF_ROD: tuple[tuple[str, ...], ...] = (
-    ("pressure/state",), ("pressure/command",), ("simulation/truth/tip/pose",),
+    ("pressure/state",), ("pressure/sent",), ("simulation/truth/tip/pose",),
     ("simulation/truth/rod",), ("mocap/tip/pose",), ("estimate/tip/pose",),
     ("estimate/rod", "estimate/constant_curvature", "estimate/state"),
     ("reference/rod", "reference/output"), ("force_torque/wrench",),
 )  # fmt: skip
 _TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
-    ("mocap/arm/poses",), ("reference/tip", "reference/output"), ("tendon/command",),
+    ("mocap/arm/poses",), ("reference/tip", "reference/output"), ("tendon/sent",),
     ("tendon/state",), ("estimate/arm", "estimate/state"), ("simulation/truth/arm",),
     ("simulation/truth/tip/pose",),
 )  # fmt: skip
 _TOPICS_OF_STRAINS: tuple[tuple[str, ...], ...] = (
-    ("mocap/body/poses",), ("torque/state",), ("torque/command",), ("estimate/state",),
+    ("mocap/body/poses",), ("torque/state",), ("torque/sent",), ("estimate/state",),
     ("reference/output",), ("simulation/truth/strains",), ("simulation/truth/tip/pose",),
 )  # fmt: skip
 

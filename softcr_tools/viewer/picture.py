@@ -36,8 +36,8 @@ HEARD = {
     "mocap/tip/pose": "cameras", "mocap/arm/poses": "cameras", "mocap/body/poses": "body poses",
     "force_torque/wrench": "force sensor", "pressure/state": "pressures",
     "tendon/state": "tendons", "tendon/lengths": "tendon lengths",
-    "pressure/command": "commands", "tendon/command": "commands",
-    "torque/state": "torques", "torque/command": "commands",
+    "pressure/sent": "commands", "tendon/sent": "commands",
+    "torque/state": "torques", "torque/sent": "commands",
 }  # fmt: skip
 """Topics whose flow is shown, with a word for each."""
 
@@ -84,7 +84,7 @@ class Picture:
                 ("estimate/rod", "reference/rod", "force_torque/wrench") if self.has_chambers
                 else ("estimate/arm", "reference/tip")
             )  # fmt: skip
-        self.expected = (*expected_here, self.topics.poses, self.topics.state, self.topics.command)
+        self.expected = (*expected_here, self.topics.poses, self.topics.state, self.topics.sent)
         self.diagnostics: dict[str, DiagnosticReport] = {}
         self.safety: DiagnosticReport | None = None
         self.received: dict[str, float] = {}
@@ -311,7 +311,7 @@ class Picture:
         told_at, tip = self.estimated_tip
         errors = self._error(told_at, tip), self._error(*self.measured_tip)
         row = dict(zip(_ALWAYS, (*errors, *(_NOWHERE if tip is None else tip)), strict=True))
-        for word, topic in (("measured", self.topics.state), ("commanded", self.topics.command)):
+        for word, topic in (("measured", self.topics.state), ("commanded", self.topics.sent)):
             names = (f"{word}_{name}" for name in self.actuators)
             row |= dict(zip(names, self.inputs(topic), strict=True))
         for name, (value, deviation) in self.parameters.items():

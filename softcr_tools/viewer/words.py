@@ -80,7 +80,7 @@ def values_html(picture: Picture, now: float) -> str:
     topics, (_, scales, units) = picture.topics, input_units(picture)
     columns = {
         word: (topic, scales * picture.inputs(topic), units)
-        for word, topic in (("measured", topics.state), ("commanded", topics.command))
+        for word, topic in (("measured", topics.state), ("commanded", topics.sent))
     }
     if (forces := picture.forces()) is not None and picture.flows(topics.state, now):
         columns["force"] = topics.state, forces, ["N"] * len(forces)
