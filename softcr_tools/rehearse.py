@@ -1,5 +1,6 @@
 """`softcr rehearse`: `softcr up hardware` on emulated devices, over their real protocols."""
 
+import os
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,7 @@ from pydantic import Field, model_validator
 from rich.console import Console
 
 from softcr_hardware.emulated_bench import cable, emulation, what_a_wire_lacks
+from softcr_hardware.ethercat.fast_core import CORE
 from softcr_models.errors import UserError
 from softcr_models.plugins import Place
 from softcr_runtime.command_line import command
@@ -81,6 +83,8 @@ def rehearse(
             line = f"too slow for a rehearsal: {found.words}; --anyway starts it all the same"
             raise UserError(line)
         say(Console(), found.words)
+    if len(cores := os.sched_getaffinity(0)) > 1:
+        os.environ.setdefault(CORE, str(max(cores)))  # of valves and terminals, which inherit it
     log = results / options.namespace / "bench.jsonl"
     log.parent.mkdir(parents=True, exist_ok=True)
     command, records, web = _free_ports()

@@ -18,6 +18,7 @@ import numpy as np
 from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.ethercat.datagrams import pass_slaves
 from softcr_hardware.ethercat.emulated_signals import EmulatedInputs, EmulatedOutputs
+from softcr_hardware.ethercat.fast_core import stay_on_fast_core
 from softcr_hardware.ethercat.interfaces import check_interface, needs_privileges
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.slave import EmulatedSlave
@@ -152,7 +153,9 @@ class EtherCatEmulator:
         self._switch()
 
     def run(self, stop: Event) -> None:
-        """Answer frames until `stop`."""
+        """Answer frames until `stop`, in this thread, which stays on the core of the fast cycle."""
+        if problem := stay_on_fast_core():
+            self._log("core", problem=problem)
         while not stop.is_set():
             frame = b""
             with contextlib.suppress(OSError):  # nothing came, or the link is down

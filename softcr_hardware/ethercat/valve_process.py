@@ -28,6 +28,7 @@ import numpy as np
 
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver, ValveReport
+from softcr_hardware.ethercat.fast_core import stay_on_fast_core
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.report_board import ReportBoard
 from softcr_hardware.ethercat.terminals import Station
@@ -252,9 +253,10 @@ class _Child:
         _, task = pickle.loads(self._socket.recv(_LARGEST))
         self._board = ReportBoard(len(task.station.chambers), self._board_file)
         self._driver = task.driver(lambda line: self._send("say", line))
+        problems = [stay_on_fast_core()]
         if task.priority:
-            problems = schedule_realtime(task.priority), lock_memory()
-            self._not_permitted = tuple(filter(None, problems))
+            problems += [schedule_realtime(task.priority), lock_memory()]
+        self._not_permitted = tuple(filter(None, problems))
         for problem in self._not_permitted:
             self._send("say", f"fast cycle: {problem}")
         try:

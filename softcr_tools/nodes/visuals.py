@@ -1,6 +1,8 @@
 """What other programs show of a robot, as a node: frames, markers, the centre line, parameters.
 
-It computes nothing that a loop needs and nobody waits for it. Frames and the URDF are for RViz,
+It computes nothing that a loop needs and nobody waits for it: what is only looked at gives way
+first. Its process has the lowest priority, a cycle that took long is followed by a longer pause,
+and where nobody but a recorder listens it draws seldom. Frames and the URDF are for RViz,
 `markers` and `estimate/shape` for RViz and Foxglove, `estimate/parameters` for PlotJuggler. `softcr
 view` draws for itself and leaves these topics to this node where both run.
 """
@@ -9,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from std_msgs.msg import String
@@ -17,6 +19,7 @@ from std_msgs.msg import String
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.robot import Robot
+from softcr_runtime.bags.recorder_node import RecorderNode
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.codecs import expected_of
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
@@ -32,6 +35,7 @@ from softcr_runtime.frames import (
 )
 from softcr_runtime.node import LoopNode
 from softcr_runtime.process import leave, run
+from softcr_runtime.realtime import give_way
 from softcr_runtime.settings import Hertz, NodeSettings
 from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
@@ -54,6 +58,9 @@ RECEIVED = (
 )  # fmt: skip
 
 
+_LOOK_PERIOD = 1.0  # for who listens [s]
+_MOST_USED = 0.05
+"""Of a core, on average: after a cycle that cost more the pause is longer."""
 _PICTURES = (_SHAPE, _MARKERS, _PARAMETERS, _DESCRIPTION)
 ADVERTISED = (*_PICTURES, STATIC_TOPIC, MOVING_TOPIC)
 
@@ -61,7 +68,12 @@ ADVERTISED = (*_PICTURES, STATIC_TOPIC, MOVING_TOPIC)
 class VisualsSettings(NodeSettings):
     """Whose frames, and how often."""
 
-    rate_hz: Hertz = Field(30.0, ge=1.0, le=200.0, description="of frames and pictures")
+    rate_hz: Hertz = Field(
+        30.0, ge=1.0, le=200.0, description="of frames and pictures, at most, while somebody looks"
+    )
+    recorded_hz: Hertz = Field(
+        5.0, ge=0.5, le=200.0, description="of both while nobody but a recorder listens, at most"
+    )
     drawing_hz: Hertz = Field(10.0, ge=0.5, le=60.0, description="of markers and the centre line")
     calibration: str = Field(
         "",
@@ -77,6 +89,8 @@ class VisualsNode(LoopNode):
     Settings = VisualsSettings
     kinds = ("rod", "arm", "strain")
     settings: VisualsSettings
+    gives_way: ClassVar[bool] = False
+    """Whether it may lower the priority of its process, being alone in it."""
 
     def on_configure_node(self) -> None:
         robot = self.any_robot
@@ -111,7 +125,10 @@ class VisualsNode(LoopNode):
             )
 
     def on_activate_node(self) -> None:
-        self._drawn = 0.0
+        if self.gives_way:  # from here on: configuring may be waited for
+            give_way()
+        self._drawn = self._looked = 0.0
+        self._watched = False
         self._last: dict[str, int] = {}
         text = robot_description(self.any_robot, self._frames, self._base)
         self._out[_DESCRIPTION].publish(String(data=text))
@@ -121,15 +138,32 @@ class VisualsNode(LoopNode):
         )
 
     def loop(self, stop: threading.Event) -> None:
-        while not stop.wait(self.settings.period):
-            began = time.monotonic()
+        pause = self.settings.period
+        while not stop.wait(pause):
+            began, used = time.monotonic(), time.thread_time()
+            self._look_for_watchers(began)
             self._hear()
             if self._picture.stamp:
                 self._tell_tip()
                 if began - self._drawn >= 1.0 / self.settings.drawing_hz:
                     self._drawn = began
                     self._draw()
-            self.statistics.add(time.monotonic() - began)  # a late picture is none that is missed
+            spent, used = time.monotonic() - began, time.thread_time() - used
+            self.statistics.add(spent)  # a late picture is none that is missed
+            period = self.settings.period if self._watched else 1.0 / self.settings.recorded_hz
+            pause = max(period - spent, used / _MOST_USED, spent)
+
+    def _look_for_watchers(self, now: float) -> None:
+        """Once a second, whether anybody but recorders hears what is published here."""
+        if now - self._looked < _LOOK_PERIOD:
+            return
+        self._looked = now
+        self._watched = any(
+            each.node_name != RecorderNode.default_name
+            for topic, publisher in self._out.items()
+            if topic != _DESCRIPTION and publisher.get_subscription_count()
+            for each in self.get_subscriptions_info_by_topic(publisher.topic_name)
+        )
 
     # --- in ---
 
@@ -190,6 +224,7 @@ class VisualsNode(LoopNode):
 
 def main() -> int:
     """Entry point of `softcr run visuals`."""
+    VisualsNode.gives_way = True
     return run(VisualsNode)
 
 

@@ -24,6 +24,7 @@ LONGEST_ARROW = 0.1
 LOAD = "#7b3fa0"
 OBSTACLE_OPACITY = 0.35
 _PLANE_THICKNESS = 1e-3  # as it is drawn [m]
+_MOST_POINTS = 100  # of a line for RViz
 _LEAST_FORCE = 1e-4  # that is drawn [N]
 _METRES_PER_PIXEL = 5e-4  # markers have no pixels
 _ROD_ALPHA = 0.45
@@ -47,9 +48,7 @@ class Dot(NamedTuple):
 def lines(picture: Picture) -> dict[str, Line]:
     """Every line by name; those of which nothing is known have no points."""
     reference, truth = picture.reference, picture.truth
-    table = picture.table()
-    trail = np.stack([table[f"tip_{axis}"] for axis in "xyz"], axis=1)
-    trail = trail[(table["time"] >= -TRAIL) & np.isfinite(trail).all(axis=1)]
+    trail = picture.trail(TRAIL)
     tendons = picture.tendons
     ahead = np.empty((0, 3)) if reference is None else reference.tip_positions
     return {
@@ -133,6 +132,9 @@ def markers_message(picture: Picture, radius: float) -> Any:
         markers.append(_marker(picture, name, strip, points, colour, 2 * wide))
         markers[-1].color.a = _ROD_ALPHA
     for name, (points, colour, pixels) in lines(picture).items():
+        if points is not None and len(points) > _MOST_POINTS:  # each is an object of its own
+            step = -(-len(points) // _MOST_POINTS)
+            points = points[(len(points) - 1) % step :: step]  # the newest is among them
         markers.append(_marker(picture, name, strip, points, colour, _METRES_PER_PIXEL * pixels))
     for name, (position, colour) in dots(picture).items():
         markers.append(_marker(picture, name, ball, position, colour, DOT_SIZE * radius))

@@ -307,6 +307,14 @@ class Picture:
             self._shapes[topic] = self._makers[topic](value, stamp)
         return self._shapes[topic]
 
+    def trail(self, seconds: float) -> np.ndarray:
+        """(k, 3) where the estimated tip was in the last seconds [m], oldest first."""
+        places = [list(self._columns).index(f"tip_{axis}") for axis in "xyz"]
+        begin = self._rows[-1][0] - round(1e9 * seconds) if self._rows else 0
+        rows = [row[places] for stamp, row in self._rows if stamp >= begin]
+        found = np.array(rows).reshape(-1, 3)
+        return found[np.isfinite(found).all(axis=1)]
+
     def _row(self) -> dict[str, float]:
         told_at, tip = self.estimated_tip
         errors = self._error(told_at, tip), self._error(*self.measured_tip)
