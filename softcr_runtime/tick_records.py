@@ -58,12 +58,13 @@ class TickRecord:
 
 def record_of(tick: Tick, age: float) -> TickRecord:
     """The record of a tick whose answer was `age` [s] old."""
-    return TickRecord(TICK, tick.stamp, age, {t: _used(s) for t, s in tick.samples.items()})
+    used = {topic: _used(sample) for topic, sample in tick.samples.items() if sample != ()}
+    return TickRecord(TICK, tick.stamp, age, used)
 
 
 def _used(sample: Sample | tuple[Sample, ...]) -> Used:
     if isinstance(sample, tuple):
-        return (sample[0].stamp, sample[-1].stamp) if sample else (0, 0)
+        return sample[0].stamp, sample[-1].stamp
     if sample.newer:
         return sample.older, sample.newer
     return sample.stamp, sample.stamp

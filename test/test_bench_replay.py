@@ -1,7 +1,7 @@
 """A bag of the bench comes back to the bit: sensors with times of their own, on no common grid.
 
 The blocks are those of `softcr up hardware`, with its parameters. In place of the devices a rod
-answers their commands, whose sensors speak at 200, 120 and 600 Hz with different latencies, lose
+plays their plans, whose sensors speak at 200, 120 and 600 Hz with different latencies, lose
 messages, and never share a stamp.
 """
 
@@ -14,7 +14,9 @@ from rich.console import Console
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.command_packets import PacketPlayer
 from softcr_runtime.replay.bag_replay import ReplayTask
+from softcr_runtime.replay.recorded_events import recorded_events
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.system import Computing, Part, Wire
 from softcr_runtime.values import Pose
@@ -24,9 +26,10 @@ from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.replay.offline import replay
 
 RATE, DURATION = 600.0, 1.5  # [Hz], [s]
-COMMAND, ESTIMATE, PRESSURES, POSES, WRENCH = (
-    "pressure/command", "estimate/rod", "pressure/state", "mocap/tip/pose", "force_torque/wrench"
+PLAN, ESTIMATE, PRESSURES, POSES, WRENCH = (
+    "pressure/plan", "estimate/rod", "pressure/state", "mocap/tip/pose", "force_torque/wrench"
 )  # fmt: skip
+SENT = "pressure/sent"
 COMPUTING = {"estimator": 3e-3, "nempc_controller": 5e-3}  # [s]
 LATENCY = {PRESSURES: 0.4e-3, POSES: 4.1e-3, WRENCH: 0.9e-3}  # from acquisition to the message [s]
 
@@ -35,18 +38,22 @@ class Bench(BlockBase):
     """A rod with valves and sensors."""
 
     name = "bench"
-    inputs = (Input(CLOCK, "lead"), Input(COMMAND, "newest", needed=False))
-    outputs = (PRESSURES, POSES, WRENCH)
+    inputs = (Input(CLOCK, "lead"), Input(PLAN, "all", needed=False))
+    outputs = (PRESSURES, POSES, WRENCH, SENT)
 
     def reset(self):
         self.rod = CosseratRod(self.robot, 3)
         self.state, self.pressures = self.rod.rest_state(), np.zeros(3)
         self.cycle, self.random = 0, np.random.default_rng(7)
-        self.told = {topic: [] for topic in self.outputs}
+        self.told = {topic: [] for topic in LATENCY}
+        self.player = PacketPlayer(round(1e9 / NodeSettings().rate_hz))
 
     def tick(self, now, samples):
-        if COMMAND in samples:
-            self.pressures = np.asarray(samples[COMMAND].value)
+        for plan in samples[PLAN]:
+            assert not self.player.hear(plan.value, now)
+        played = self.player.at(now)
+        self.pressures = self.pressures if played is None else played
+        yield Output(SENT, now, self.pressures)
         self.state = self.rod.step(self.state, self.pressures, 1.0 / RATE)
         self.cycle += 1
         due = {PRESSURES: self.cycle % 3 == 1, POSES: self.cycle % 5 == 2, WRENCH: True}
@@ -55,7 +62,7 @@ class Bench(BlockBase):
             POSES: lambda: Pose.of(self.rod.tip_pose(self.state)),
             WRENCH: lambda: self.rod.base_wrench(self.state, self.pressures),
         }
-        for topic in self.outputs:
+        for topic in LATENCY:
             if self.cycle > 5 and due[topic] and self.random.random() > 0.03:
                 stamp = now - round(1e9 * LATENCY[topic])
                 self.told[topic].append(stamp)
@@ -71,7 +78,7 @@ def recorded(tmp_path_factory):
     bench, sent = Bench(load_robot("licher2025"), NodeSettings(rate_hz=RATE)), []
     wires = {
         topic: Wire(latency=3e-4, jitter=2e-4, seed=number)
-        for number, topic in enumerate([*LATENCY, COMMAND])
+        for number, topic in enumerate([*LATENCY, PLAN])
     }
     blocks = [
         replace(part, computing=Computing(COMPUTING.get(part.name, 1e-3)), wires=wires)
@@ -100,7 +107,7 @@ def test_no_two_sensors_share_stamps_and_blocks_answer_on_the_grid(recorded):
     assert all(len(each) > 100 for each in told)
     assert len(set.union(*told)) == sum(map(len, told))
     period = 1e9 / NodeSettings().rate_hz
-    for topic in (ESTIMATE, COMMAND):
+    for topic in (ESTIMATE, PLAN):
         stamps = np.array([each.stamp for _, each in sent if each.topic == topic])
         assert len(stamps) > 0.8 * DURATION * 70
         assert (
@@ -109,10 +116,18 @@ def test_no_two_sensors_share_stamps_and_blocks_answer_on_the_grid(recorded):
     assert np.median(off_grid(sorted(set.union(*told)), period)) > 0.1
 
 
+def test_the_estimator_heard_several_at_once_of_what_was_played(recorded):
+    _, _, bag = recorded
+    records = recorded_events(Bag(bag))["estimator"]
+    spans = [used[SENT] for used in (each.used for each in records) if SENT in used]
+    assert len(spans) > 0.8 * DURATION * 70
+    assert np.median([last - first for first, last in spans]) > 1e9 / RATE
+
+
 def test_it_comes_back_to_the_bit(recorded, tmp_path):
     _, sent, bag = recorded
     again = replay(Bag(bag), ReplayTask(True, None, {}), tmp_path / "again", Console(quiet=True))
-    for counts, topic in ((again.estimates, ESTIMATE), (again.commands, COMMAND)):
+    for counts, topic in ((again.estimates, ESTIMATE), (again.commands, PLAN)):
         assert counts.recorded == sum(each.topic == topic for _, each in sent)
         assert counts.identical == counts.compared == counts.recorded
         assert counts.replayed - counts.recorded in (0, 1)  # of a tick that the end cut short

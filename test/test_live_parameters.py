@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -415,11 +416,9 @@ def test_live_changes_are_recorded_and_a_replay_has_the_same_bits(bench):
     changes = [dict(each.changed) for each in bench.records if each.event == CHANGE]
     assert changes == [{"gain": 0.1 + 0.2}, {"mirrored": 1.0}, {"gain": 2.0, "mirrored": 0.0}]
 
-    def sample_at(topic, stamp):
-        return Sample(topic, stamp, pressures[stamp], 0.0)
-
+    recorded = SimpleNamespace(at=lambda topic, t: Sample(topic, t, pressures[t], 0.0))
     begun = build_settings(GainSettings, setting_values(node.settings) | before)
-    again = ReplayedBlock("gain", Gain(ROBOT, begun), bench.records, sample_at)
+    again = ReplayedBlock("gain", Gain(ROBOT, begun), bench.records, recorded)
     replayed = {}
     while again.stamp is not None:
         replayed.update({each.output.stamp: each.output.value for each in again.advance()})
@@ -427,7 +426,7 @@ def test_live_changes_are_recorded_and_a_replay_has_the_same_bits(bench):
     assert all(np.array_equal(replayed[stamp], bench.commands[stamp]) for stamp in pressures)
     # who asks for another gain gets it for the whole replay
     fixed = GainSettings(gain=5.0)
-    other = ReplayedBlock("gain", Gain(ROBOT, fixed), bench.records, sample_at, fixed=("gain",))
+    other = ReplayedBlock("gain", Gain(ROBOT, fixed), bench.records, recorded, fixed=("gain",))
     while other.stamp is not None:
         other.advance()
     assert other.block.settings.gain == 5.0

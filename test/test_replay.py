@@ -31,19 +31,21 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.block import Output
+from softcr_runtime.block import BlockBase, Input, Output
 from softcr_runtime.codecs import codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.join import Tick
 from softcr_runtime.messages import pose_to_message, pressures_to_message
 from softcr_runtime.replay.bag_replay import Counts
 from softcr_runtime.replay.recorded_messages import RecordedSamples
-from softcr_runtime.replay.replayed import Replayed, ReplayExecutor
+from softcr_runtime.replay.replayed import Replayed, ReplayedBlock, ReplayExecutor
 from softcr_runtime.sample import Sample
-from softcr_runtime.settings import setting_values
+from softcr_runtime.settings import NodeSettings, setting_values
 from softcr_runtime.tick_records import (
     RESET,
     TICK,
     TickRecord,
+    record_of,
     records_from_message,
     records_to_message,
 )
@@ -312,6 +314,61 @@ def test_samples_that_were_recorded_out_of_order_are_found():
     asked = [k * 10_000_000 for k in range(1, 70)]
     found = [stamp for stamp in asked if store.at(topic, stamp) is not None]
     assert found == sorted(stamps)
+
+
+def test_the_samples_between_two_stamps_are_found_each_once_in_their_order():
+    topic, stamps = "pressure/sent", [k * 10_000_000 for k in (1, 3, 2, 5, 5, 4, 7, 90)]
+    messages = (
+        BagMessage(
+            f"/{topic}", TOPICS[topic].type, k, cdr_of(pressures_to_message([0.0], ["a"], t))
+        )
+        for k, t in enumerate(stamps)
+    )
+    store = RecordedSamples({topic: messages}, {topic: lambda message: None})
+    assert store.stamps(topic, 20_000_000, 50_000_000) == [20_000_000, 30_000_000, 40_000_000,
+                                                           50_000_000]  # fmt: skip
+    assert store.stamps(topic, 60_000_000, 69_000_000) == []
+    assert store.stamps(topic, 70_000_000, 10**12) == [70_000_000, 900_000_000]
+
+
+class Collector(BlockBase):
+    """Takes along all that was played since the last tick."""
+
+    name = "collector"
+    inputs = (Input(PRESSURES, "lead"), Input("pressure/sent", "all", needed=False))
+
+    def reset(self):
+        self.heard = []
+
+    def tick(self, now, samples):
+        self.heard.append((now, [sample.stamp for sample in samples["pressure/sent"]]))
+        return []
+
+
+def test_a_tick_gets_all_samples_since_the_last_one_again():
+    """Of some ticks none, one or several came; one names a sample that the bag lacks."""
+    at = {10: [], 20: [12], 30: [22, 25, 29], 40: [31, 38]}
+    ticks = [
+        Tick(now, 0.0, {PRESSURES: Sample(PRESSURES, now, None, 0.0),
+                        "pressure/sent": tuple(Sample("pressure/sent", t, None, 0.0) for t in all_)})
+        for now, all_ in at.items()
+    ]  # fmt: skip
+    records = [TickRecord(RESET, 1), *(record_of(tick, 0.0) for tick in ticks)]
+    message = records_to_message("collector", (PRESSURES, "pressure/sent"), records)
+    _, records = records_from_message(message)
+    held = sorted(stamp for all_ in at.values() for stamp in all_ if stamp != 31)
+    recorded = SimpleNamespace(
+        at=lambda topic, t: (
+            Sample(topic, t, None, 0.0) if topic == PRESSURES or t in held else None
+        ),
+        stamps=lambda topic, first, last: [t for t in held if first <= t <= last],
+    )
+    block = Collector(ROBOT, NodeSettings())
+    again = ReplayedBlock("collector", block, records, recorded)
+    while again.stamp is not None:
+        again.advance()
+    assert block.heard == [(10, []), (20, [12]), (30, [22, 25, 29])]
+    assert again.missing == 1
 
 
 def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, estimator, tips):
@@ -724,7 +781,7 @@ def test_a_late_tick_comes_after_the_later_sample_that_it_used(known):
     controller = Scripted("command", [(10, [("estimate", 10)], 10), (25, [], 25),
                                       (20, [("estimate", 20)], 20)])  # fmt: skip
     executor = ReplayExecutor(
-        {"estimator": lambda _: estimator, "controller": lambda _: controller}, lambda *_: None
+        {"estimator": lambda _: estimator, "controller": lambda _: controller}, SimpleNamespace()
     )
     order = [(each.node, each.output.stamp) for each in executor.run()]
     assert sorted(order) == sorted([("estimate", 10), ("command", 10), ("command", 25),

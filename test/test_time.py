@@ -514,7 +514,9 @@ def test_a_replay_does_jumps_again_and_ends_where_stamps_are_there_twice():
     assert (len(kept), back) == (4, 2.0)
     block = Told()
     sample = Sample("pressure/state", 7, np.full(3, 1e3), 0.0)
-    replayed = ReplayedBlock("doubler", block, kept, lambda topic, stamp: sample)
+    replayed = ReplayedBlock(
+        "doubler", block, kept, SimpleNamespace(at=lambda topic, stamp: sample)
+    )
     made = [each.output.value[0] for _ in kept for each in replayed.advance()]
     assert made == [2e3, 2e3]
     assert block.jumps == [5.0]

@@ -23,7 +23,7 @@ from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.block import CLOCK, BlockBase
 from softcr_runtime.codecs import codec
-from softcr_runtime.replay.old_bags import tells_inputs, without_inputs
+from softcr_runtime.replay.old_bags import require_plans, tells_inputs, without_inputs
 from softcr_runtime.replay.recorded_events import before_time_went_back
 from softcr_runtime.replay.recorded_messages import (
     ByStamp,
@@ -32,7 +32,7 @@ from softcr_runtime.replay.recorded_messages import (
     require_topics,
 )
 from softcr_runtime.replay.recorded_run import RecordedRun
-from softcr_runtime.replay.replayed import ReplayedBlock, ReplayExecutor, SampleAt, inputs_of
+from softcr_runtime.replay.replayed import ReplayedBlock, ReplayExecutor, Samples, inputs_of
 from softcr_runtime.settings import setting_values
 from softcr_runtime.topics import TOPICS
 
@@ -90,6 +90,8 @@ class BagReplay:
         self._run = run = RecordedRun.of(bag)
         self.settings: dict[str, dict[str, Any]] = {}
         self.notes: list[str] = []
+        if task.controller:
+            require_plans(bag)
         nodes = [run.estimator, *(run.controllers if task.controller else ())]
         for node in task.changes.keys() - {"", *_ROLES, *nodes}:
             raise UserError(f"--set {node}...: the nodes of this replay are {', '.join(nodes)}")
@@ -120,7 +122,7 @@ class BagReplay:
         self._leads = ByStamp(self._reading.messages(self._lead))
         self._executor = ReplayExecutor(
             {node: self._maker(node, block) for node, block in self._blocks.items()},
-            self._samples.at,
+            self._samples,
         )
         self._tallies = {
             topic: _Tally(self._reading.messages(topic), self._recorded_count(topic))
@@ -194,7 +196,7 @@ class BagReplay:
         """Under which changes of a node stand."""
         return (*(("", "estimator") if node == self._run.estimator else ("controller",)), node)
 
-    def _maker(self, node: str, block: BlockBase) -> Callable[[SampleAt], ReplayedBlock]:
+    def _maker(self, node: str, block: BlockBase) -> Callable[[Samples], ReplayedBlock]:
         timing_changed = any(_TIMING in changed for changed in self._task.changes.values())
         records, by_time = self._run.events(node, block, timing_changed)
         if by_time:
@@ -207,7 +209,7 @@ class BagReplay:
                 "replayed"
             )
         fixed = self._task.of(*self._names(node)).keys()
-        return lambda sample_at: ReplayedBlock(node, block, replayed, sample_at, fixed)
+        return lambda recorded: ReplayedBlock(node, block, replayed, recorded, fixed)
 
     def _needed(self) -> list[str]:
         inputs = (each for block in self._blocks.values() for each in block.inputs)

@@ -1,14 +1,18 @@
-"""Bags of older releases: nodes that do not say which block they run, estimates without inputs."""
+"""Bags of older releases: nodes that do not say which block they run, estimates without inputs,
+controllers that answered with one command at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.block import BlockBase, Input, Output
 from softcr_runtime.messages import INPUT
 from softcr_runtime.robot_topics import robot_topics
+from softcr_runtime.tick_records import TickRecord
+from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import StateEstimate
 
 _CONTROLLER = "softcr_control.controller:ControllerBlock"
@@ -34,9 +38,35 @@ def settings_today(node: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return today
 
 
-def as_it_was(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a node told of its settings, with what it did not have yet switched off."""
-    return {"pressure_filter": False} | dict(values) if "estimator" in values else dict(values)
+def as_it_was(values: Mapping[str, Any], records: Iterable[TickRecord]) -> dict[str, Any]:
+    """What a node told of its settings, with what it did not have yet, or not as it is today,
+    switched off."""
+    if "estimator" not in values:
+        return dict(values)
+    if heard_commands(records):
+        return dict(values) | {"pressure_filter": False}
+    return {"pressure_filter": False} | dict(values)
+
+
+def heard_commands(records: Iterable[TickRecord]) -> bool:
+    """Whether an estimator filtered its readings by commands, and not by what was played."""
+    return any(topic.endswith("/command") for record in records for topic in record.used)
+
+
+def require_plans(bag: Bag) -> None:
+    """Refuse to replay the controller of a bag in which there are commands, but no plans.
+
+    Raises:
+        UserError: it is such a bag.
+    """
+    for plan in (name for name in TOPICS if name.endswith("/plan")):
+        command = plan.replace("/plan", "/command")
+        if bag.find(command) and not bag.find(plan):
+            raise UserError(
+                f"bag {bag.path}: its controller answered on {command} with one command at a time, "
+                f"today's answer on {plan}: only its estimator can be replayed, without "
+                "--controller"
+            )
 
 
 def tells_inputs(bag: Bag, estimates: str) -> bool:

@@ -79,6 +79,11 @@ class ByStamp:
                 return message
         return None
 
+    def stamps(self, first: int, last: int) -> list[int]:
+        """Ascending, from one to another, both included [ns]; none twice."""
+        self.at(last)
+        return sorted({found for found, _ in self._read if first <= found <= last})
+
 
 class RecordedSamples:
     """The samples of a bag by topic and stamp.
@@ -115,3 +120,7 @@ class RecordedSamples:
             self.rejections[f"{topic}: not readable as a message of its type"] += 1
             return None
         return Sample(topic, stamp, value, message.time * 1e-9)
+
+    def stamps(self, topic: str, first: int, last: int) -> list[int]:
+        """Of the messages of a topic, ascending, from one to another, both included [ns]."""
+        return self._topics[topic].stamps(first, last)

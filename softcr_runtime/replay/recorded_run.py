@@ -17,7 +17,7 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_runtime.replay.old_bags import BLOCKS, as_it_was, settings_today
+from softcr_runtime.replay.old_bags import BLOCKS, as_it_was, heard_commands, settings_today
 from softcr_runtime.replay.recorded_events import (
     answered_estimates,
     joined_by_time,
@@ -125,7 +125,13 @@ class RecordedRun:
         changed = ", ".join(f"{name} = {value}" for name, value in changes.items())
         line = f"settings of the {node} are from {source}" + f"; {changed}" * bool(changed)
         if told.get("block"):
-            return block, block.settings_of(changes, recorded=as_it_was(values)), line
+            records = self.records.get(node, ())
+            if "estimator" in values and heard_commands(records):
+                line += (
+                    "; the run filtered its pressures by commands and not by what was played: "
+                    "replayed with pressure_filter = False"
+                )
+            return block, block.settings_of(changes, recorded=as_it_was(values, records)), line
         return block, block.settings_of({**settings_today(node, values), **changes}), line
 
     def events(

@@ -9,6 +9,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from softcr_models.errors import UserError
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
@@ -24,8 +25,16 @@ from softcr_runtime.settings import (
 from softcr_runtime.tick_grid import between
 from softcr_runtime.tick_records import ACTION, CHANGE, IDLE, JUMP, RESET, TICK, TickRecord
 
-SampleAt = Callable[[str, int], Sample | None]
-"""The recorded sample of a topic and a stamp [ns]; None where the bag lacks it."""
+
+class Samples(Protocol):
+    """What was recorded, or is made again."""
+
+    def at(self, topic: str, stamp: int) -> Sample | None:
+        """The sample of a topic and a stamp [ns]; None where there is none."""
+
+    def stamps(self, topic: str, first: int, last: int) -> list[int]:
+        """Of the samples of a topic, ascending, from one to another, both included [ns]."""
+
 
 _KEPT = 4096  # outputs of replayed blocks that may still be asked for
 
@@ -59,7 +68,7 @@ class ReplayedBlock:
         node: str,
         block: BlockBase,
         records: Iterable[TickRecord],
-        sample_at: SampleAt,
+        recorded: Samples,
         fixed: Collection[str] = (),
     ) -> None:
         """
@@ -67,7 +76,7 @@ class ReplayedBlock:
             node: name of it.
             block: made from the settings of the run, or from others.
             records: of the run, in their order.
-            sample_at: looks up what was recorded.
+            recorded: looks up what they name.
             fixed: parameters that keep their values, whatever was changed in the run.
         """
         self.node, self.block = node, block
@@ -75,7 +84,7 @@ class ReplayedBlock:
         self._fixed = frozenset(fixed)
         self.complaints: list[str] = []
         self._records = iter(records)
-        self._sample_at = sample_at
+        self._recorded = recorded
         self._guard = Guard(block, self.complaints.append)
         self._inputs = inputs_of(block)
         block.reset()
@@ -137,7 +146,8 @@ class ReplayedBlock:
             self.complaints.append(f"a change of the run cannot be done again: {error}")
 
     def _tick(self, record: TickRecord) -> list[Output]:
-        samples: dict[str, Sample] = {}
+        # a tick has all samples since the last one although there were none
+        samples: dict[str, Any] = {t: () for t, each in self._inputs.items() if each.rule == "all"}
         for topic, (first, last) in record.used.items():
             if topic not in self._inputs:
                 continue
@@ -151,13 +161,19 @@ class ReplayedBlock:
             self.block.answered(record.age)
         return outputs
 
-    def _looked_up(self, each: Input, stamp: int, first: int, last: int) -> Sample | None:
+    def _looked_up(self, each: Input, stamp: int, first: int, last: int) -> Any:
+        """A sample, or all from the first to the last; None where the bag lacks one of these."""
         if each.topic == CLOCK:
             return Sample(CLOCK, stamp, None, 1e-9 * stamp)
-        newer = self._sample_at(each.topic, last)
+        if each.rule == "all":
+            stamps = self._recorded.stamps(each.topic, first, last)
+            found = tuple(self._recorded.at(each.topic, each_stamp) for each_stamp in stamps)
+            whole = {first, last} <= set(stamps) and None not in found
+            return found if whole else None
+        newer = self._recorded.at(each.topic, last)
         if first == last or newer is None:
             return newer
-        older = self._sample_at(each.topic, first)
+        older = self._recorded.at(each.topic, first)
         return None if older is None else between(older, newer, stamp, each.blend)
 
 
@@ -171,18 +187,18 @@ class ReplayExecutor:
 
     def __init__(
         self,
-        make: Mapping[str, Callable[[SampleAt], ReplayedBlock]],
-        sample_at: SampleAt,
+        make: Mapping[str, Callable[[Samples], ReplayedBlock]],
+        recorded: Samples,
     ) -> None:
         """
         Args:
             make: node -> how its replayed block is made, those first whose outputs others take.
-            sample_at: looks up what was recorded.
+            recorded: looks up what is not made again.
         """
-        self._recorded = sample_at
+        self._recorded = recorded
         self._made: OrderedDict[tuple[str, int], Sample] = OrderedDict()
         self._replaced: set[str] = set()
-        self.blocks = [each(self._sample_at) for each in make.values()]
+        self.blocks = [each(self) for each in make.values()]
         for each in self.blocks:
             self._replaced.update(each.block.outputs)
 
@@ -228,7 +244,15 @@ class ReplayExecutor:
         if len(self._made) > _KEPT:
             self._made.popitem(last=False)
 
-    def _sample_at(self, topic: str, stamp: int) -> Sample | None:
+    def at(self, topic: str, stamp: int) -> Sample | None:
+        """See Samples; what is made again counts in the place of what was recorded."""
         if topic in self._replaced:
             return self._made.get((topic, stamp))
-        return self._recorded(topic, stamp)
+        return self._recorded.at(topic, stamp)
+
+    def stamps(self, topic: str, first: int, last: int) -> list[int]:
+        """See Samples."""
+        if topic not in self._replaced:
+            return self._recorded.stamps(topic, first, last)
+        of_topic = (stamp for name, stamp in self._made if name == topic)
+        return sorted(stamp for stamp in of_topic if first <= stamp <= last)

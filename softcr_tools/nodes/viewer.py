@@ -48,7 +48,7 @@ _BESIDE = (  # topics that are heard beside those whose flow is shown
     "/diagnostics", "simulation/truth/loads", "simulation/truth/contact/points",
 )  # fmt: skip
 _NAME = "viewer_"  # of every view, before its process's number; other views are heard if they speak
-_COMMAND, _SHAPE = "pressure/command", "estimate/shape"
+_COMMAND, _PLAN, _SHAPE = "pressure/command", "pressure/plan", "estimate/shape"
 _DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
 _OWN_STAMPS = 100  # remembered, to tell our commands from those of others
 _MOST_REASONS = 5  # of rejection, shown on the page
@@ -96,7 +96,7 @@ class Viewer(Node):
             name: self.create_client(Trigger, f"valves/{name}") for name in ("vent", "reset")
         }
         self._asking: tuple[float, Future] | None = None
-        for topic in (*HEARD, *_BESIDE):
+        for topic in (*HEARD, *_BESIDE, *((_COMMAND, _PLAN) if with_hand else ())):
             self._receive(topic)
         self.page = Page(robot, host, port, self.vent, with_hand, self.reset)
 
@@ -189,8 +189,10 @@ class Viewer(Node):
     def _take_letters(self) -> None:
         arrived = iter(partial(self._inbox.get, timeout=0.0), None)
         for letter in sorted(arrived, key=lambda letter: letter.stamp):
-            if letter.topic == _COMMAND and letter.stamp not in self._own_stamps:
-                self._foreign = max(self._foreign, letter.received)
+            if letter.topic in (_COMMAND, _PLAN):
+                if letter.stamp not in self._own_stamps:
+                    self._foreign = max(self._foreign, letter.received)
+                continue
             self.picture.hear(letter.topic, letter.stamp, letter.value, letter.received)
             self.picture.sample()
 
@@ -232,7 +234,7 @@ class Viewer(Node):
         # what cannot be read locks the sliders, too
         enabled = None if safety is None else safety.values.get("enabled") is not False
         return Surroundings(
-            others=self._others_offering(_COMMAND),
+            others=self._others_offering(_COMMAND, _PLAN),
             foreign_age=time.monotonic() - self._foreign,
             valves=self.count_publishers("safety/state") > 0,
             enabled=enabled,
@@ -240,10 +242,14 @@ class Viewer(Node):
             page_open=self._hand_page is None or self._hand_page in self.page.clients(),
         )
 
-    def _others_offering(self, topic: str) -> tuple[str, ...]:
-        """Names of the nodes that offer a topic; views are left out."""
-        offering = self.get_publishers_info_by_topic(self.resolve_topic_name(topic))
-        return tuple(sorted({e.node_name for e in offering if not e.node_name.startswith(_NAME)}))
+    def _others_offering(self, *topics: str) -> tuple[str, ...]:
+        """Names of the nodes that offer one of some topics; views are left out."""
+        names = {
+            each.node_name
+            for topic in topics
+            for each in self.get_publishers_info_by_topic(self.resolve_topic_name(topic))
+        }
+        return tuple(sorted(name for name in names if not name.startswith(_NAME)))
 
     def _tell_answer(self, now: float) -> None:
         if self._asking is None:

@@ -27,7 +27,7 @@ FOREIGN_AGE = 1.0  # another's command keeps the sliders locked for this long [s
 class Surroundings(NamedTuple):
     """What the sliders depend on."""
 
-    others: tuple[str, ...] = ()  # names of other nodes that offer pressure/command
+    others: tuple[str, ...] = ()  # names of other nodes that offer pressure/command or /plan
     foreign_age: float = math.inf  # of the last command that was not ours [s]; infinite: never
     valves: bool = False  # whether anybody offers safety/state
     enabled: bool | None = None  # what safety/state says of the valves; None: not heard

@@ -19,8 +19,8 @@ _INPUT_COLOURS = ("#1a73e8", "#188038", "#b8860b", "#7b3fa0", "#c5221f", "#1f293
 _MEAN_OVER = 1.0  # [s] errors in words are means
 
 HAND_RULES = (
-    "Sliders publish `pressure/command`. They are locked while a controller offers it and while "
-    "the valves are armed, and let go by themselves when either happens, when this page is closed, "
+    "Sliders publish `pressure/command`. They are locked while a controller offers it, or "
+    "`pressure/plan`, and while the valves are armed, and let go by themselves when either happens, when this page is closed, "
     "or when time is simulated. Disarmed valves stay vented whatever is commanded; without valves "
     "(simulation) the rod moves."
 )
