@@ -20,6 +20,7 @@ from softcr_control.tip_offsets import Moment, TipOffsets
 from softcr_models.errors import UserError
 from softcr_models.model import Model
 from softcr_models.pressure import PressureLag
+from softcr_models.readings import Readings
 from softcr_runtime.command_packets import CommandPacket
 
 MAXIMUM_DELAY = 5  # ticks between an estimate and its answer that can be predicted over
@@ -114,7 +115,7 @@ class Problem:
         inputs += self.free_inputs
         return Rollout(
             initial_state=self.state,
-            inputs=self._felt(inputs.reshape(len(commands), -1, commands.shape[2])),
+            inputs=self._told(inputs.reshape(len(commands), -1, commands.shape[2])),
             commands=commands,
             previous_command=self.previous_command,
             reference=self.reference,
@@ -123,15 +124,13 @@ class Problem:
             period=self.period,
         )
 
-    def _felt(self, inputs: np.ndarray) -> np.ndarray:
-        """(B, N + 1, m) as they are; of a model with a memory, which follows readings, these were
-        readings, and (B, N + 1, m + k) come out."""
-        memory = self.model.inputs.memory
-        if memory is None or self.remembered is None:
+    def _told(self, inputs: np.ndarray) -> np.ndarray | Readings:
+        """(B, N + 1, m) as they are; of a model with a memory these are readings, from which it
+        goes on."""
+        if self.remembered is None:
             return inputs
-        readings = np.ascontiguousarray(inputs, dtype=float)
-        past = memory.along(self.remembered, readings, self.period)
-        return self.estimated.felt(readings, past)
+        known = self.estimated
+        return Readings(inputs, self.remembered, known.gain, known.offset)
 
 
 class Horizon:

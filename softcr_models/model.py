@@ -13,6 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from softcr_models.pressure import PressureLag
+from softcr_models.readings import InputMemory, Readings
 
 Transform = Literal["log", "linear"]
 Kind = Literal["pose", "position", "points", "wrench", "vector"]
@@ -88,33 +89,6 @@ class Layout:
         for name, number in numbers.items():
             values[self[name]] = number
         return values
-
-
-class InputMemory(Protocol):
-    """What a model feels of its inputs' past, as columns behind them; known, not estimated.
-
-    Attributes:
-        size: k, how many columns.
-        least_change: of an input, for a finite difference that means something [its unit]; 0 for
-            any.
-    """
-
-    size: int
-    least_change: float
-
-    def begin(self, inputs: np.ndarray) -> np.ndarray:
-        """(k,) after inputs (m,) have slowly risen from zero and stayed for long."""
-        ...
-
-    def along(self, remembered: np.ndarray, inputs: np.ndarray, dt: float) -> np.ndarray:
-        """(B, T + 1, k) at each of inputs (B, T + 1, m), `dt` [s] apart and linear in between.
-
-        Args:
-            remembered: (k,) at the first of them.
-            inputs: float64.
-            dt: [s].
-        """
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,20 +254,21 @@ class Model(Protocol):
         ...
 
     def rollout(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """(B, T, nx) states after each of T steps from one state (nx,).
 
         Args:
             state: (nx,) where all candidates begin.
-            inputs: (B, T + 1, m) at the grid points, linear in between.
+            inputs: (B, T + 1, m) at the grid points, linear in between; where the inputs have a
+                memory (B, T + 1, m + k), or `Readings`, which are what controllers give.
             parameters: (P,).
             dt: length of a step [s].
         """
         ...
 
     def rollout_tips(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """(B, T, 3, 4) tip poses of the states of `rollout`; often faster than asking for both."""
         ...

@@ -16,6 +16,7 @@ from softcr_estimation.identification.stages import Identified, _of_chain
 from softcr_estimation.identification.stretches import Samples
 from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
 from softcr_models import CosseratRod, load_robot
+from softcr_models.arguments import ArgumentError
 from softcr_models.chain.identification import identify_chain
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.errors import UserError
@@ -24,6 +25,7 @@ from softcr_models.identification import Recording, predicted_motion
 from softcr_models.model import TIP, told_by
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
+from softcr_models.readings import Readings
 from softcr_models.robot import Robot
 
 DT = 1 / 70
@@ -157,6 +159,105 @@ def test_what_acts_makes_the_wrench_of_the_formula(model, robot):
     np.testing.assert_allclose(robot.actuation_matrix @ acts, wrench, atol=1e-12)
 
 
+def plain_chain(model, reading_rows, remembered, sensors, row):
+    """(T + 1, m) pressures that act along readings (T + 1, m), by loops over plain numbers."""
+    told, (gain, offset) = dict(zip(model.parameter_names, row, strict=True)), sensors
+    radii, times = CHAIN["hysteresis_radii"], (CHAIN["hose_time"], CHAIN["creep_time"])
+    plays = [[reading_rows[0][i] - remembered[3 * i + j] for j in range(3)] for i in range(3)]
+    lagging = [[reading_rows[0][i] + remembered[9 + 3 * k + i] for k in range(2)] for i in range(3)]
+    found = []
+    for tick, reading in enumerate(reading_rows):
+        straight = []
+        for i in range(3):
+            here = reading[i]
+            if tick:
+                rate = (here - reading_rows[tick - 1][i]) / DT
+                for k, time in enumerate(times):
+                    # of x' = (p - x) / time on a ramp: the steady lag and a part that fades
+                    left = lagging[i][k] - reading_rows[tick - 1][i] + rate * time
+                    lagging[i][k] = here - rate * time + left * np.exp(-DT / time)
+            for j, radius in enumerate(radii):
+                plays[i][j] = min(max(plays[i][j], here - radius), here + radius)
+            weights = [
+                told[f"hysteresis_{j + 1}"] + told[f"hysteresis_{j + 1}_of_{i + 1}"]
+                for j in range(3)
+            ]
+            share = min(1.0, 0.95 / sum(weights)) if sum(weights) > 0.0 else 1.0
+            lost = sum(share * weight * (here - plays[i][j]) for j, weight in enumerate(weights))
+            late = [each - here for each in lagging[i]]
+            straight.append(
+                gain[i] * here + offset[i] - lost
+                + told[f"hose_{i + 1}"] * late[0] + told["creep"] * late[1]
+            )  # fmt: skip
+        wrench = model.rod.robot.actuation_matrix @ straight
+        for i in range(3):  # a chamber turned by a small angle adds its moment turned by a quarter
+            own = model.rod.robot.actuation_matrix[:, i] * straight[i]
+            angle = told[f"chamber_angle_{i + 1}"]
+            wrench += angle * np.array([0.0, 0.0, 0.0, -own[4], own[3], 0.0])
+        found.append(np.linalg.lstsq(model.rod.robot.actuation_matrix, wrench)[0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8, 21])
+def test_from_readings_to_tips_is_what_plain_numbers_say(model, plain, batch):
+    """Of candidates in lanes: gains and offsets, memory, weights (of one chamber beyond what they
+    may be), turned chambers and marker."""
+    rng = np.random.default_rng(batch)
+    drawn = {
+        name: rng.uniform(-0.1, 0.2)
+        for name in model.parameter_names
+        if name.startswith(("hysteresis", "hose", "creep", "chamber"))
+    }
+    offset_of_marker = np.array([2e-3, -1e-3, 3e-3])
+    drawn |= {f"marker_offset_{a}": v for a, v in zip("xyz", offset_of_marker, strict=True)}
+    row = numbers(model, **{**drawn, "hysteresis_3_of_2": 1.1})[0]
+    sensors = rng.uniform(0.95, 1.05, 3), rng.uniform(-500.0, 500.0, 3)
+    values = 3e4 + 2e3 * rng.standard_normal((batch, 8, 3)).cumsum(axis=1)
+    radii = np.tile(CHAIN["hysteresis_radii"], 3)
+    remembered = np.concatenate((rng.uniform(-radii, radii), rng.normal(0.0, 300.0, 6)))
+    acts = [plain_chain(model, each, remembered, sensors, row) for each in values]
+    state = plain.equilibrium(np.full(3, 3e4), plain.nominal_parameters)
+    readings = Readings(values, remembered, *sensors)
+    of_rod = plain.rollout(state, np.array(acts), plain.nominal_parameters, DT)
+    np.testing.assert_allclose(model.rollout(state, readings, row, DT), of_rod, atol=1e-8)
+    tips = plain.rollout_tips(state, np.array(acts), plain.nominal_parameters, DT)
+    tips[..., 3] += tips[..., :3] @ offset_of_marker
+    np.testing.assert_allclose(model.rollout_tips(state, readings, row, DT), tips, atol=1e-10)
+    felt = readings.felt(model.inputs.memory, DT)
+    np.testing.assert_allclose(model.rollout_tips(state, felt, row, DT), tips, atol=1e-10)
+
+
+def test_a_candidate_that_is_not_finite_disturbs_no_other(model):
+    state = model.equilibrium(np.full(3, 3e4), model.nominal_parameters)
+    row = numbers(model, hysteresis_2=0.4, hose_1=0.2, chamber_angle_2=0.03)[0]
+    values = np.stack([wandering(6, np.random.default_rng(each)) for each in range(11)])
+    past, sensors = np.zeros(15), (np.ones(3), np.zeros(3))
+    alone = model.rollout_tips(state, Readings(values, past, *sensors), row, DT)
+    broken = values.copy()
+    broken[4, 2, 1] = np.nan
+    found = model.rollout_tips(state, Readings(broken, past, *sensors), row, DT)
+    assert np.isnan(found[4, -1]).all()
+    others = np.arange(11) != 4
+    np.testing.assert_array_equal(found[others], alone[others])
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"values": np.zeros((2, 3, 18))}, "inputs of shape"),
+        ({"remembered": np.zeros(14)}, "remembered of shape"),
+        ({"gain": np.ones(2)}, "gain of shape"),
+        ({"offset": np.zeros((1, 3))}, "offset of shape"),
+    ],
+)
+def test_readings_of_a_wrong_shape_are_refused(model, changed, word):
+    readings = Readings(np.zeros((2, 3, 3)), np.zeros(15), np.ones(3), np.zeros(3))
+    with pytest.raises(ArgumentError, match=word):
+        model.rollout(
+            np.zeros(model.state_size), replace(readings, **changed), model.nominal_parameters, DT
+        )
+
+
 def test_weights_beyond_one_are_scaled(model):
     levels = np.zeros((1, 1, 18))
     levels[0, 0, :3], levels[0, 0, 3:6] = 30e3, (300.0, 1000.0, 3000.0)
@@ -255,7 +356,7 @@ def test_a_controller_predicts_what_the_model_does(model):
     for before, after in pairwise(readings):
         remembered = memory.along(remembered, np.stack((before, after))[None], period)[0, 1]
     lag = controller._horizon.lag
-    sent = controller._horizon._sent.before(1)
+    (sent,) = controller._horizon._sent.pending
     commands = [sent, *controller._knots.commands(plan.best_knots[None])[0]]
     reading, tips = readings[-1], []
     for command in commands:

@@ -8,6 +8,7 @@ import numpy as np
 from softcr_control.references import Reference
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
+from softcr_models.readings import Readings
 
 _COMPUTED = "states", "tip_poses"  # by a Rollout, per candidate
 
@@ -22,7 +23,8 @@ class Rollout:
 
     Attributes:
         initial_state: (nx,) where all of them begin.
-        inputs: (B, N + 1, m) what the model feels at the grid points [unit of its inputs].
+        inputs: (B, N + 1, m) what the model feels at the grid points [unit of its inputs]; of a
+            model with a memory `Readings`.
         commands: (B, N, m) [unit of the inputs]; command k is held over the tick that ends at state
             row k.
         previous_command: (m,) command active before the first of `commands`, or (B, m).
@@ -33,7 +35,7 @@ class Rollout:
     """
 
     initial_state: np.ndarray
-    inputs: np.ndarray
+    inputs: np.ndarray | Readings
     commands: np.ndarray
     previous_command: np.ndarray
     reference: Reference
@@ -134,10 +136,19 @@ class Rollout:
             return self.tip_poses[candidate, :, :, 3]
         return tips_of(self.model, self.states[candidate], self.parameters)[:, :, 3]
 
+    @cached_property
+    def felt(self) -> np.ndarray:
+        """(B, N + 1, m) what the model feels, or (B, N + 1, m + k) where it has a memory."""
+        if not isinstance(self.inputs, Readings):
+            return self.inputs
+        memory = self.model.inputs.memory
+        assert memory is not None
+        return self.inputs.felt(memory, self.period)
+
     def _observed(self, name: str) -> np.ndarray:
         batch, ticks, _ = self.states.shape
         rows = self.states.reshape(batch * ticks, -1)
-        inputs = self.inputs[:, 1:].reshape(batch * ticks, -1)
+        inputs = self.felt[:, 1:].reshape(batch * ticks, -1)
         values = self.model.observe((name,), rows, inputs, self.parameters[None])[name]
         return values.reshape(batch, ticks, *values.shape[1:])
 

@@ -90,8 +90,8 @@ class RiccatiMpc(LookaheadMpc):
         path = limited_path(plan[None], problem.previous_command, self._reach, ticks)
         rollout = problem.rollout(path)
         terms, costs = evaluate(self._terms, rollout)
-        begin = np.concatenate((problem.state, rollout.inputs[0, 0], problem.previous_command))
-        ends = (rollout.states[0], rollout.inputs[0, 1:], path[0])
+        begin = np.concatenate((problem.state, rollout.felt[0, 0], problem.previous_command))
+        ends = (rollout.states[0], rollout.felt[0, 1:], path[0])
         later = np.concatenate(ends, axis=1)[ticks - 1 :: ticks]
         states = np.concatenate((begin[None], later))
         return Motion(states[None], plan[None], rollout.tip_poses[:, :, :, 3], terms, costs)

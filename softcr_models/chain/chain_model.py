@@ -13,6 +13,7 @@ from softcr_models.chain.memory import ChainMemory
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Parameter, told_by
 from softcr_models.pressure_chain import PressureChain
+from softcr_models.readings import Readings
 from softcr_models.robot import Robot
 from softcr_models.rod.parameters import STIFFNESS
 from softcr_models.rod_model import RodModel
@@ -63,12 +64,12 @@ class ChainModel(RodModel):
                 f"{type(inner).__name__} has none; allowed with the model rod"
             )
         self.of_rod = len(own)
-        count, stops = inner.inputs.size, len(chain.hysteresis_radii)
-        self.inputs = replace(inner.inputs, gain_deviation=_GAIN_DEVIATION)
-        columns = count * (1 + stops + len(chain.lag_times))
-        if columns > count:
-            memory = ChainMemory(count, chain.hysteresis_radii, chain.lag_times)
-            self.inputs = replace(self.inputs, memory=memory)
+        count = inner.inputs.size
+        self._memory = ChainMemory(count, chain.hysteresis_radii, chain.lag_times)
+        remembers = self._memory if self._memory.size else None
+        self.inputs = replace(inner.inputs, gain_deviation=_GAIN_DEVIATION, memory=remembers)
+        self._nothing_remembered = np.zeros(self._memory.size)
+        self._as_read = np.ones(count), np.zeros(count)
         elements = dict(elements_of(chain, count))
         added = tuple(parameter for each in elements.values() for parameter in each)
         self.parameters = (*own, *added)
@@ -78,13 +79,15 @@ class ChainModel(RodModel):
         place = self.of_rod
         for part, each in elements.items():
             self._parts[part], place = place, place + len(each)
-        self._stops, self._columns = stops, columns
+        self._columns = count + self._memory.size
         self.moves_marker = chain.marker_offset
         self._turned = _turned(robot, chain)
         stiffness = int(self._parts[acting.STIFFNESS])
         self._rod_columns = [*range(self.of_rod), *([stiffness] if stiffness >= 0 else [])]
         signs = {**inner._arguments.signs, **signs_of(added)}
-        self._arguments = Arguments(type(self).__name__, self.state.size, columns, signs)
+        owner, size = type(self).__name__, self.state.size
+        self._arguments = Arguments(owner, size, self._columns, signs)
+        self._of_readings = Arguments(owner, size, count, signs)
 
     @property
     def double_precision(self) -> bool:
@@ -103,16 +106,16 @@ class ChainModel(RodModel):
         return super().step(states, self._whole(begin), self._whole(end), parameters, dt)
 
     def rollout(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See Model."""
-        return super().rollout(state, self._whole(inputs), parameters, dt)
+        return self._rolled("rollout", state, inputs, parameters, dt, tips=False)
 
     def rollout_tips(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """See Model."""
-        return super().rollout_tips(state, self._whole(inputs), parameters, dt)
+        return self._rolled("rollout_tips", state, inputs, parameters, dt, tips=True)
 
     def observe(
         self,
@@ -140,10 +143,9 @@ class ChainModel(RodModel):
         return np.ascontiguousarray(parameters[:, self._rod_columns])
 
     def acting_pressures(self, levels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(B, L, m) pressures that act on the rod [Pa]; see `acting.acting_pressures`."""
-        found = np.empty((*levels.shape[:2], self.inputs.size))
-        acting.acting_pressures(levels, parameters, self._parts, self._stops, self._turned, found)
-        return found
+        """(B, L, m) pressures that act on the rod [Pa], of levels (B, L, m + k) and parameters
+        (B, P) or (1, P); see `acting.acting_pressures`."""
+        return self._acts(levels, self._nothing_remembered, *self._as_read, 1.0, parameters)
 
     def marker_offset(self, parameters: np.ndarray) -> np.ndarray:
         """(..., 3) of the marker in the frame of the tip [m], of parameters (..., P)."""
@@ -176,9 +178,12 @@ class ChainModel(RodModel):
         """See Model."""
         self._inner.warm_up()
         super().warm_up()
-        memory, count = self.inputs.memory, self.inputs.size
+        memory, levels = self.inputs.memory, np.zeros((2, 2, self.inputs.size))
         if memory is not None:
-            memory.along(memory.begin(np.zeros(count)), np.zeros((2, 2, count)), 0.01)
+            past = memory.begin(levels[0, 0])
+            memory.along(past, levels, 0.01)
+            followed = Readings(levels, past, *self._as_read)
+            self.rollout_tips(np.zeros(self.state_size), followed, self.nominal_parameters, 0.01)
 
     def counts(self) -> dict[str, int]:
         """See SelfReport; of the model underneath."""
@@ -196,6 +201,51 @@ class ChainModel(RodModel):
         nothing = np.zeros((*found.shape[:-1], self._columns - self.inputs.size))
         return np.concatenate((found, nothing), axis=-1)
 
+    def _rolled(
+        self,
+        method: str,
+        state: np.ndarray,
+        inputs: np.ndarray | Readings,
+        parameters: np.ndarray,
+        dt: float,
+        *,
+        tips: bool,
+    ) -> np.ndarray:
+        """`rollout`, or `rollout_tips` if `tips`, from levels or from readings."""
+        if not isinstance(inputs, Readings):
+            checked = self._arguments.rollout(method, state, self._whole(inputs), parameters, dt)
+            return self._advance(*checked, tips=tips, precise=False)
+        states, values, numbers, dt = self._of_readings.rollout(
+            method, state, inputs.values, parameters, dt
+        )
+        past, gain, offset = (
+            self._arguments.vector(method, name, getattr(inputs, name), size)
+            for name, size in (
+                ("remembered", self._memory.size),
+                ("gain", self.inputs.size),
+                ("offset", self.inputs.size),
+            )
+        )
+        acts = self._acts(values, past, gain, offset, dt, numbers)
+        return self._behind(states, acts, numbers, dt, tips=tips, precise=False)
+
+    def _acts(
+        self,
+        levels: np.ndarray,
+        remembered: np.ndarray,
+        gain: np.ndarray,
+        offset: np.ndarray,
+        dt: float,
+        parameters: np.ndarray,
+    ) -> np.ndarray:
+        """(B, L, m) pressures that act [Pa], of what is checked; see `acting.acting_pressures`."""
+        found = np.empty((*levels.shape[:2], self.inputs.size))
+        acting.acting_pressures(
+            levels, remembered, gain, offset, dt, parameters, self._parts, self._turned,
+            self._memory.radii, self._memory.times, found,
+        )  # fmt: skip
+        return found
+
     def _advance(
         self,
         states: np.ndarray,
@@ -207,19 +257,32 @@ class ChainModel(RodModel):
         precise: bool,
     ) -> np.ndarray:
         acts = self.acting_pressures(levels, parameters)
+        return self._behind(states, acts, parameters, dt, tips=tips, precise=precise)
+
+    def _behind(
+        self,
+        states: np.ndarray,
+        acts: np.ndarray,
+        parameters: np.ndarray,
+        dt: float,
+        *,
+        tips: bool,
+        precise: bool,
+    ) -> np.ndarray:
+        """What `_advance` finds, of pressures (B, T + 1, m) that act."""
         of_rod = self.rod_parameters(parameters)
         rolled = self._inner._advance(states, acts, of_rod, dt, tips=tips, precise=precise)
-        return self._seen_marker(rolled, parameters[:, None]) if tips else rolled
+        return self._at_marker(rolled, parameters) if tips else rolled
 
     def _tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        of_rod = self.rod_parameters(parameters)
-        return self._seen_marker(self._inner._tips(states, of_rod), parameters)
+        poses = self._inner._tips(states, self.rod_parameters(parameters))
+        return self._at_marker(poses, parameters)
 
-    def _seen_marker(self, poses: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """Tips (..., 3, 4) at the marker, in place."""
+    def _at_marker(self, poses: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """Tips (B, T, 3, 4) or (B, 3, 4), in place, moved to the marker."""
         if self.moves_marker:
-            offset = self.marker_offset(parameters)[..., None, :]
-            poses[..., 3] += (poses[..., :3] * offset).sum(axis=-1)
+            offsets = np.ascontiguousarray(self.marker_offset(parameters))
+            acting.to_marker(poses.reshape(len(poses), -1, 12), offsets)
         return poses
 
     def _observed(

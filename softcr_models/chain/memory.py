@@ -1,4 +1,4 @@
-"""What a chain of pressures remembers of its readings: stop operators and lags, compiled.
+"""What a chain of pressures remembers of its readings: stop operators and lags.
 
 A stop operator of radius r follows a reading's changes and is clipped to -r ... r: a spring behind
 a slider (Prandtl and Ishlinskii; Brokate and Sprekels, Hysteresis and Phase Transitions, 1996,
@@ -6,11 +6,11 @@ Sec. 2.3). It depends on the readings alone, so it is known without a filter, an
 of it is linear in the weights.
 """
 
-import math
 from collections.abc import Sequence
 
-import numba
 import numpy as np
+
+from softcr_models.chain import acting
 
 
 class ChainMemory:
@@ -48,7 +48,7 @@ class ChainMemory:
         """
         batch, levels, _ = inputs.shape
         found = np.empty((batch, levels, self.size))
-        _along(remembered, inputs, dt, self.radii, self.times, found)
+        acting.along(remembered, inputs, dt, self.radii, self.times, found)
         return found
 
     def lags(self, ticks: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
@@ -64,25 +64,3 @@ class ChainMemory:
         response = np.einsum("stk,ij->sitkj", of_reading, np.eye(count))
         left = one.along(np.ones(lags), np.zeros((1, levels, 1)), dt)[0]
         return response.reshape(levels * count, -1), np.repeat(left, count, axis=1)
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _along(remembered, inputs, dt, radii, times, found):
-    """Fills `found`; see `ChainMemory`. On a ramp of rate v the lag x' = (p - x) / tau is
-    x+ = p+ - tau v + (x - p + tau v) exp(-dt / tau)."""
-    batch, levels, count = inputs.shape
-    stops = radii.shape[0]
-    for b in range(batch):
-        for column in range(remembered.shape[0]):
-            found[b, 0, column] = remembered[column]
-        for t in range(1, levels):
-            for i in range(count):
-                change = inputs[b, t, i] - inputs[b, t - 1, i]
-                for j in range(stops):
-                    stop = found[b, t - 1, i * stops + j] + change
-                    found[b, t, i * stops + j] = min(max(stop, -radii[j]), radii[j])
-                for k in range(times.shape[0]):
-                    column = count * (stops + k) + i
-                    behind = times[k] * change / dt
-                    left = (found[b, t - 1, column] + behind) * math.exp(-dt / times[k])
-                    found[b, t, column] = left - behind
