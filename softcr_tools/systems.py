@@ -165,6 +165,8 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
     plant = options.plant or own
     parameters = common | {"seed": options.seed} | priority(common, 40) | ends
     parameters |= of_own_plant if plant == own else {}
+    if options.controller == NOBODY:  # a node of somebody else tells one command at a time
+        parameters |= {"answers_on": "command"}
     return registry.part("plant", plant, parameters | options.plugin_settings.get("plant", {}))
 
 

@@ -58,7 +58,7 @@ from softcr_tools.replay.offline import compare
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
 
 ROBOT = load_robot("licher2025")
-PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
+PRESSURES, POSES, SENT = "pressure/state", "mocap/tip/pose", "pressure/sent"
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
@@ -317,7 +317,7 @@ def test_samples_that_were_recorded_out_of_order_are_found():
 
 
 def test_the_samples_between_two_stamps_are_found_each_once_in_their_order():
-    topic, stamps = "pressure/sent", [k * 10_000_000 for k in (1, 3, 2, 5, 5, 4, 7, 90)]
+    topic, stamps = SENT, [k * 10_000_000 for k in (1, 3, 2, 5, 5, 4, 7, 90)]
     messages = (
         BagMessage(
             f"/{topic}", TOPICS[topic].type, k, cdr_of(pressures_to_message([0.0], ["a"], t))
@@ -335,33 +335,35 @@ class Collector(BlockBase):
     """Takes along all that was played since the last tick."""
 
     name = "collector"
-    inputs = (Input(PRESSURES, "lead"), Input("pressure/sent", "all", needed=False))
+    inputs = (Input(PRESSURES, "lead"), Input(SENT, "all", needed=False))
 
     def reset(self):
         self.heard = []
 
     def tick(self, now, samples):
-        self.heard.append((now, [sample.stamp for sample in samples["pressure/sent"]]))
+        self.heard.append((now, [sample.stamp for sample in samples[SENT]]))
         return []
 
 
 def test_a_tick_gets_all_samples_since_the_last_one_again():
     """Of some ticks none, one or several came; one names a sample that the bag lacks."""
     at = {10: [], 20: [12], 30: [22, 25, 29], 40: [31, 38]}
-    ticks = [
-        Tick(now, 0.0, {PRESSURES: Sample(PRESSURES, now, None, 0.0),
-                        "pressure/sent": tuple(Sample("pressure/sent", t, None, 0.0) for t in all_)})
-        for now, all_ in at.items()
-    ]  # fmt: skip
+
+    def sample(topic, stamp):
+        return Sample(topic, stamp, None, 0.0)
+
+    used = {
+        now: {PRESSURES: sample(PRESSURES, now), SENT: tuple(sample(SENT, each) for each in played)}
+        for now, played in at.items()
+    }
+    ticks = [Tick(now, 0.0, samples) for now, samples in used.items()]
     records = [TickRecord(RESET, 1), *(record_of(tick, 0.0) for tick in ticks)]
-    message = records_to_message("collector", (PRESSURES, "pressure/sent"), records)
+    message = records_to_message("collector", (PRESSURES, SENT), records)
     _, records = records_from_message(message)
-    held = sorted(stamp for all_ in at.values() for stamp in all_ if stamp != 31)
+    held = [stamp for played in at.values() for stamp in played if stamp != 31]
     recorded = SimpleNamespace(
-        at=lambda topic, t: (
-            Sample(topic, t, None, 0.0) if topic == PRESSURES or t in held else None
-        ),
-        stamps=lambda topic, first, last: [t for t in held if first <= t <= last],
+        at=lambda topic, stamp: sample(topic, stamp) if stamp in (*at, *held) else None,
+        stamps=lambda topic, first, last: [stamp for stamp in held if first <= stamp <= last],
     )
     block = Collector(ROBOT, NodeSettings())
     again = ReplayedBlock("collector", block, records, recorded)

@@ -20,9 +20,9 @@ _MEAN_OVER = 1.0  # [s] errors in words are means
 
 HAND_RULES = (
     "Sliders publish `pressure/command`. They are locked while a controller offers it, or "
-    "`pressure/plan`, and while the valves are armed, and let go by themselves when either happens, when this page is closed, "
-    "or when time is simulated. Disarmed valves stay vented whatever is commanded; without valves "
-    "(simulation) the rod moves."
+    "`pressure/plan`, and while the valves are armed, and let go by themselves when either "
+    "happens, when this page is closed, or when time is simulated. Disarmed valves stay vented "
+    "whatever is commanded; without valves (simulation) the rod moves."
 )
 
 
