@@ -31,6 +31,7 @@ from softcr_models.robot import kind_of
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase, Input, Output, Samples
 from softcr_runtime.command_packets import CommandPacket, PacketPlayer
+from softcr_runtime.command_swings import SWINGS, SwingWatch
 from softcr_runtime.plugin_settings import (
     ModelSettings,
     model_of,
@@ -51,7 +52,11 @@ _SEEN_BY_VALVES = 0.0035
 """On the bench an answer must be there so much earlier: what the valves' node takes to see it, and
 the valves to begin [s]."""
 _REST_TIME = 0.5  # over which a last packet leads chambers to no pressure [s]
-_JUDGED = 3  # answers: where most of them are later than any plan can be for, none is sent
+_JUDGED = 3  # answers: where most of them come too late or too rarely for any plan, none is sent
+_RAREST = 4.5
+"""Ticks from an answer to the next one, on average: a plan whose later commands are played, too, is
+followed to where it ends, and a loop of such plans swings."""
+_AGAIN = 0.8  # of this, and answers are sent again
 _REHEARSED = 3  # ticks
 
 
@@ -264,8 +269,10 @@ class ControllerBlock(BlockBase):
         inputs = self._measured(estimate, samples.get(self._actuators))
         answer = self.controller.command(self._observation(estimate, reference, inputs))
         plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
+        self._answered.append(now)
         self._fallbacks += isinstance(answer, Command) and answer.fallback
-        if self._too_late:  # what was computed tells when answers are in time again
+        self._swings |= self._watch.swings(1e-9 * now, plan[0])
+        if self._too_late or self._swings:  # what is computed tells when answers are in time again
             return self.idle(now, "too late")
         self._venting = False
         return [self._packet(now, plan)]
@@ -303,7 +310,8 @@ class ControllerBlock(BlockBase):
             latest = max(self._latencies) / self.settings.period
             ticks = 1 + int(max(latest, 0.0) + self._early)
             self._delay = min(max(ticks, self.settings.least_delay), MAXIMUM_DELAY)
-            self._judge()
+            if len(self._answered) > 1:
+                self._judge()
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
@@ -326,8 +334,9 @@ class ControllerBlock(BlockBase):
 
     def warnings(self) -> list[str]:
         """See BlockBase."""
-        missing = self._venting and not self._too_late
+        missing = self._venting and not (self._too_late or self._swings)
         lines = ["estimate or reference is missing: vented"] if missing else []
+        lines += [f"{self.title}.command: {SWINGS}: the robot is led to rest"] * self._swings
         return [*lines, *self._late(), *told_by(self.model)[1]]
 
     # --- inside -----------------------------------------------------------------------------
@@ -358,15 +367,26 @@ class ControllerBlock(BlockBase):
             continue_from(packets)
 
     def _judge(self) -> None:
-        """Whether most of the last answers are later than any plan can be for. The robot is then
-        led to rest, and answers are made, but not sent, until all of them are in time again."""
+        """Whether answers come too late, or too rarely, for any plan. The robot is then led to
+        rest, and answers are made, but not sent, until they are in time again."""
         last = list(self._latencies)[-_JUDGED:]
         late = sum(age > self._latest for age in last)
         if not self._too_late:
-            self._too_late = late > _JUDGED // 2
-        elif late == 0:
+            self._too_late = late > len(last) // 2 or self._apart > self._rarest
+        elif late == 0 and self._apart < _AGAIN * self._rarest:
             self._too_late = False
             self.controller.reset()
+
+    @property
+    def _apart(self) -> float:
+        """From an answer to the next one, on average of the last ones [s]."""
+        stamps = self._answered
+        return 1e-9 * (stamps[-1] - stamps[0]) / (len(stamps) - 1)
+
+    @property
+    def _rarest(self) -> float:
+        """The largest of this that a loop of plans bears [s]."""
+        return _RAREST * self.settings.period
 
     @property
     def _latest(self) -> float:
@@ -374,13 +394,14 @@ class ControllerBlock(BlockBase):
         return (MAXIMUM_DELAY - self._early) * self.settings.period
 
     def _late(self) -> list[str]:
-        """A line where answers come later than any plan can be for."""
+        """A line where answers come later, or more rarely, than any plan can be for."""
         if not self._too_late:
             return []
         usual = median(list(self._latencies)[-_JUDGED:])
         return [
-            f"{self.title}.command: answers are {1e3 * usual:.0f} ms old, must be at most "
-            f"{1e3 * self._latest:.0f} ms: the robot is led to rest"
+            f"{self.title}.command: answers are {1e3 * usual:.0f} ms old and {1e3 * self._apart:.0f} "
+            f"ms apart, must be at most {1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms: "
+            "the robot is led to rest"
         ]
 
     def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
@@ -457,6 +478,8 @@ class ControllerBlock(BlockBase):
         self._sent = self._rest
         self._played = PacketPlayer(self._period)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        self._watch, self._swings = SwingWatch(self.model.inputs.range), False
+        self._answered: deque[int] = deque(maxlen=_JUDGED + 1)  # stamps [ns]
         self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0
         self._venting, self._too_late, self._answers = False, False, True

@@ -23,7 +23,7 @@ from softcr_models.pressure import PressureLag
 from softcr_models.readings import Readings
 from softcr_runtime.command_packets import CommandPacket
 
-MAXIMUM_DELAY = 5  # ticks between an estimate and its answer that can be predicted over
+MAXIMUM_DELAY = 7  # ticks between an estimate and its answer that can be predicted over
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.robot import PressureLimits
+from softcr_runtime.command_swings import SWINGS, SwingWatch
 
 _REMEMBERED = 1.0
 """What was wrong with a command is told for so long, and rates are counted over it [s]."""
@@ -43,6 +44,7 @@ class CommandJudge:
         self._slowest = _SLOW / period
         self._times: deque[float] = deque()
         self._told: dict[str, float] = {}  # what was wrong last, and when
+        self._watch = SwingWatch(np.full(chambers, limits.maximum - limits.minimum))
         self._last = np.full(chambers, math.nan)
         self._same_since, self._filling = 0.0, False
 
@@ -57,6 +59,9 @@ class CommandJudge:
         reason = self._reason(pressures, age)
         if reason:
             self.refuse(reason, received)
+            return False
+        if self._watch.swings(received, pressures[0]):
+            self.refuse(SWINGS, received)
             return False
         if age > self._settings.command_late:
             self._told["commands late"] = received
