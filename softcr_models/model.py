@@ -8,12 +8,12 @@ a model knows what stands at which index of a vector.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from softcr_models.pressure import PressureLag
-from softcr_models.readings import InputMemory, Readings
+from softcr_models.readings import InputMemory
 
 Transform = Literal["log", "linear"]
 Kind = Literal["pose", "position", "points", "wrench", "vector"]
@@ -254,7 +254,7 @@ class Model(Protocol):
         ...
 
     def rollout(
-        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: Any, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """(B, T, nx) states after each of T steps from one state (nx,).
 
@@ -268,7 +268,7 @@ class Model(Protocol):
         ...
 
     def rollout_tips(
-        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
+        self, state: np.ndarray, inputs: Any, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         """(B, T, 3, 4) tip poses of the states of `rollout`; often faster than asking for both."""
         ...
