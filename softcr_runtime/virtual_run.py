@@ -62,11 +62,13 @@ def run_system(
     observe: Observer,
     clock: Callable[[], float] | None = None,
     bag: Path | None = None,
+    progress: Callable[[float], bool] | None = None,
     **options: Any,
 ) -> VirtualExecutor:
     """Run a system on virtual time, on one thread of BLAS; arguments as `run_blocks`.
 
     Args:
+        progress: told of the virtual time [s] at each instant; whether the run goes on.
         options: of VirtualExecutor.
     """
     recording = VirtualRecording() if bag else None
@@ -80,7 +82,7 @@ def run_system(
     executor = VirtualExecutor(system, told if recording else observe, note, clock=clock, **options)
     # as every node does: more threads give other bits, and the matrices are small
     with threadpool_limits(limits=1, user_api="blas"):
-        executor.run()
+        executor.run(progress=progress)
     if recording and bag:
         bag.parent.mkdir(parents=True, exist_ok=True)
         recording.write(bag, executor)

@@ -20,8 +20,9 @@ from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.settings import Hertz
 from softcr_tools.hardware_system import HardwareOptions
 from softcr_tools.machine_speed import forecast
+from softcr_tools.option_checks import refuse_others
 from softcr_tools.run_options import PlantOptions
-from softcr_tools.up import run_hardware
+from softcr_tools.up import run_hardware, run_virtual
 
 _CANDIDATES = 64  # of the nempc
 
@@ -32,15 +33,23 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     deadman: Literal["joystick", "none"] = Field(
         "none", description="who must be holding button 0 of safety/operator; or nobody"
     )
-    controller: Place = Field(GRADIENT_MPC, min_length=1, description="who moves the robot")
-    delay_periods: int = Field(
-        3, ge=1, le=4, description="control periods from a sample to the pressures that answer it"
+    mode: Literal["wall", "virtual"] = Field(
+        "wall",
+        description="with real protocols, paced by the wall clock; or the emulated bench in one "
+        "process, as fast as it computes, with a machine of the speed that is told",
     )
+    controller: Place = Field(GRADIENT_MPC, min_length=1, description="who moves the robot")
     # nothing in the loop hears these
     force_torque_records_hz: Hertz = Field(100.0, ge=1.0, le=7000.0, description="of its records")
     force_torque_rate_hz: Hertz = Field(
         50.0, ge=1.0, le=1000.0, description="of published wrenches"
     )
+
+    @model_validator(mode="after")
+    def _virtual_bench_is_one(self) -> "RehearsalOptions":
+        if self.is_virtual:
+            refuse_others(self, _WITHOUT_PROTOCOLS, f"mode {self.mode!r}, which has no protocols")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -56,6 +65,13 @@ _DEVICES = {
     "force_torque_port", "force_torque_http_port", "state_directory",
 }  # fmt: skip
 
+_WITHOUT_PROTOCOLS = {
+    "station", "calibration", "body", "mounting", "deadman", "force_torque_records_hz",
+    "force_torque_rate_hz",
+}  # fmt: skip
+"""Options that say nothing to a bench on virtual time, whose valves are those of the robot's name,
+and whose cameras see in the base frame."""
+
 
 @command
 def rehearse(
@@ -64,7 +80,7 @@ def rehearse(
     """Run the bench's system on emulated devices.
 
     'softcr up hardware' with real protocols and no hardware. Needs root and pysoem; no deadman's
-    switch unless told.
+    switch unless told. '--mode virtual' needs neither, and no fast machine.
 
     Args:
         results: where the run's directory is made.
@@ -75,6 +91,10 @@ def rehearse(
     """
     for name in _DEVICES & options.model_fields_set:
         raise UserError(f"--{name.replace('_', '-')}: a rehearsal brings its own devices")
+    if options.is_virtual:
+        from softcr_tools.virtual_rehearsal import rehearsed
+
+        return run_virtual(rehearsed, options, results)
     if lacking := what_a_wire_lacks():
         raise UserError(f"a rehearsal {lacking}")
     if not anyway:

@@ -49,8 +49,10 @@ from softcr_tools.option_checks import (
     refuse_others,
     settings_of_plugins,
 )
+from softcr_tools.virtual_options import MODE, VirtualTime
 
 Options = TypeVar("Options", bound="RunOptions")
+_Plant = TypeVar("_Plant", bound="PlantOptions")
 _Simulation = TypeVar("_Simulation", bound="SimulationOptions")
 
 
@@ -320,6 +322,51 @@ class PlantOptions(RunOptions):
     tip_noise_mm: Millimetres = Field(
         0.2, ge=0.0, le=50.0, description="standard deviation of measured positions"
     )
+    mode: str = "wall"
+    virtual: VirtualTime = Field(VirtualTime(), json_schema_extra={"hidden": True})
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether time is virtual, and the run one process without nodes."""
+        return self.mode == MODE
+
+    @classmethod
+    def more_options(cls, given: Mapping[str, str]) -> dict[str, dict[str, Setting]]:
+        """See RunOptions; and what can be late and lost on virtual time."""
+        title = f"On virtual time (--mode {MODE})"
+        return super().more_options(given) | {title: declared_settings(VirtualTime)}
+
+    @classmethod
+    def of_options(cls: type[_Plant], values: Mapping[str, Any]) -> _Plant:
+        """See RunOptions; `virtual` is made of what is said of virtual time."""
+        declared = declared_settings(VirtualTime)
+        given = {
+            name: _value(declared[name], value)
+            for name, value in values.items()
+            if name in declared
+        }
+        others = {name: value for name, value in values.items() if name not in given}
+        options = super().of_options(others)
+        for name in given if not options.is_virtual else ():
+            raise UserError(
+                f"option {name}: has no meaning in mode {options.mode!r}; goes with --mode {MODE}"
+            )
+        virtual = build_settings(VirtualTime, given, "option")
+        return options.model_copy(update={"virtual": virtual})
+
+    @model_validator(mode="after")
+    def _all_is_in_one_process(self) -> "PlantOptions":
+        if self.is_virtual:
+            what = f"mode {MODE!r}, which has no nodes"
+            refuse_others(self, {"log_level"}, what)
+            for name, value in (
+                ("controller", NOBODY),
+                ("reference", registry.GOAL),
+                ("visuals", "on"),
+            ):
+                if getattr(self, name) == value:
+                    raise ValueError(f"{name} = {value!r}: has no meaning for {what}")
+        return self
 
 
 class SimulationOptions(PlantOptions):
@@ -339,8 +386,10 @@ class SimulationOptions(PlantOptions):
         le=50.0,
         description="standard deviation of measured positions; below 0 for the robot file's",
     )
-    mode: Literal["wall", "lockstep"] = Field(
-        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
+    mode: Literal["wall", "lockstep", "virtual"] = Field(
+        "wall",
+        description="paced by the wall clock; each cycle waiting for the one before; or as on the "
+        "wall clock of a machine of the speed that is told, without nodes, as fast as it computes",
     )
     plant_intervals: int = Field(
         0,
@@ -392,6 +441,11 @@ class SimulationOptions(PlantOptions):
             where = f"plant_errors {self.plant_errors!r}, whose file says all"
             refuse_others(self, OF_SAME_STRUCTURE, where)
         return self
+
+    @property
+    def node_mode(self) -> str:
+        """Of every node or block: on virtual time they are those of the wall clock."""
+        return "wall" if self.is_virtual else self.mode
 
     def completed(self: _Simulation) -> _Simulation:
         """See RunOptions; raises UserError for a robot that cannot be used."""

@@ -43,7 +43,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     kind = kind_of(options.robot)
     if kind != "rod":
         return (arm_system if kind == "arm" else strain_system)(options, bag)
-    common: Parameters = options.of_every_node | {"mode": options.mode}
+    common: Parameters = options.of_every_node | {"mode": options.node_mode}
     rod: Parameters = {
         "intervals": options.plant_intervals,
         "bending_compliance_factor": options.bending_compliance_factor,
@@ -71,7 +71,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:
     """Simulated arm, its reference, `apcc_controller` and recorder, in the same order."""
-    common: Parameters = options.of_every_node | {"mode": options.mode, "rate_hz": ARM_RATE}
+    common: Parameters = options.of_every_node | {"mode": options.node_mode, "rate_hz": ARM_RATE}
     arm: Parameters = {"payload": options.payload_kg, "tip_noise": options.tip_noise_mm * 1e-3}
     simulator = _simulator(options, common, arm)
     reference = Part(
@@ -99,7 +99,7 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
 def strain_system(options: SimulationOptions, bag: Path) -> System:
     """Simulated planar strain robot, and the loop that every robot has around it."""
     rate = STRAIN_RATE_MPC if options.controller in registry.PREDICTIVE else STRAIN_RATE
-    common: Parameters = options.of_every_node | {"mode": options.mode, "rate_hz": rate}
+    common: Parameters = options.of_every_node | {"mode": options.node_mode, "rate_hz": rate}
     simulator = _simulator(options, common, {"tip_noise": options.tip_noise_mm * 1e-3})
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     parts = (recorder, simulator, estimator, reference)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -24,20 +24,27 @@ from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.parent import end_with
 from softcr_runtime.results import new_run_directory, point_latest_to
 from softcr_runtime.ros_context import set_environment, whereabouts
+from softcr_runtime.ros_executor.run_record import Outcome
 from softcr_runtime.system import System
 from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.node_parameters import system_with_file
 from softcr_tools.option_checks import left_out_of_preset, where_it_computes
-from softcr_tools.run_options import RunOptions, SimulationOptions
+from softcr_tools.run_options import PlantOptions, RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
+
+if TYPE_CHECKING:
+    from softcr_tools.virtual_up import VirtualSystemOf
 
 ENDS_WITH = "SOFTCR_ENDS_WITH"
 """Environment: id of the process that started this one, and that the run is to end with."""
 
 SystemOf = Callable[[Any, Path], System]
 """Makes a system of options and the place of its bag."""
+
+Execute = Callable[[Any, Path, Console], Outcome]
+"""Runs the system of some options, whose results belong into a directory."""
 
 app = new_app("up", "Start a system, record it and report on it.")
 
@@ -88,7 +95,22 @@ def run_simulation(options: SimulationOptions, results: Path) -> int:
     say(Console(), f"robot {options.robot}{errors}, controller {options.controller}")
     if left_out := left_out_of_preset(options):
         say(Console(), f"--plant-errors {options.plant_errors}: left out: {left_out}", "yellow")
-    return _run(simulation_system, options, results)
+    if options.is_virtual:
+        from softcr_tools.virtual_up import simulated
+
+        return run_virtual(simulated, options, results)
+    return _run_nodes(simulation_system, options, results)
+
+
+def run_virtual(system_of: "VirtualSystemOf", options: PlantOptions, results: Path) -> int:
+    """A system on virtual time, from its first block to the report; returns the exit code.
+
+    Raises:
+        UserError: the results directory cannot be written, or the system cannot run.
+    """
+    from softcr_tools.virtual_up import run_on_virtual_time
+
+    return _run(partial(run_on_virtual_time, system_of), options, results)
 
 
 def run_hardware(options: HardwareOptions, results: Path) -> int:
@@ -103,7 +125,7 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
     else:
         line = "hold the deadman's switch: a joystick's button 0, or 'softcr hold' in a terminal"
         say(Console(), line)
-    return _run(hardware_system, options, results)
+    return _run_nodes(hardware_system, options, results)
 
 
 def _kernels(options: RunOptions) -> list[str]:
@@ -118,34 +140,44 @@ def _kernels(options: RunOptions) -> list[str]:
     )
 
 
-def _run(system_of: SystemOf, options: RunOptions, results: Path) -> int:
+def _run(execute: Execute, options: RunOptions, results: Path) -> int:
     if starter := os.environ.pop(ENDS_WITH, ""):
         end_with(int(starter))
     with readers_may_leave():
-        return _run_to_the_end(system_of, options, results)
+        return _run_to_the_end(execute, options, results)
 
 
-def _run_to_the_end(system_of: SystemOf, options: RunOptions, results: Path) -> int:
+def _run_nodes(system_of: SystemOf, options: RunOptions, results: Path) -> int:
+    set_environment()
+    say(Console(), whereabouts())
+    return _run(partial(_supervised, system_of), options, results)
+
+
+def _supervised(
+    system_of: SystemOf, options: RunOptions, directory: Path, console: Console
+) -> Outcome:
+    """Run a system in processes of its own."""
     from softcr_runtime.ros_executor.supervisor import Supervisor
 
+    bag, warn = directory / "bag", partial(say, console, style="yellow")
+    system = with_visuals(system_of(options, bag), options)
+    system = system_with_file(system, options, warn)
+    another = other_controller(system, options, lambda each: system_of(each, bag), warn)
+    levels = LogLevels.parsed(options.log_level)
+    levels.check_names(part.name for part in system.parts)
+    supervisor = Supervisor(system, directory, options.model_dump(), console, levels, another)
+    return supervisor.run()
+
+
+def _run_to_the_end(execute: Execute, options: RunOptions, results: Path) -> int:
     console = Console()
-    set_environment()
-    say(console, whereabouts())
     if where := where_it_computes(options):
         say(console, f"device {options.device}: the controller's model computes on {where}")
     directory = new_run_directory(results / options.namespace)
     try:
         # before anything that would compile them in this process
         compile_kernels(console, _kernels(options))
-        bag, warn = directory / "bag", partial(say, console, style="yellow")
-        system = with_visuals(system_of(options, bag), options)
-        system = system_with_file(system, options, warn)
-        another = other_controller(system, options, lambda each: system_of(each, bag), warn)
-        levels = LogLevels.parsed(options.log_level)
-        levels.check_names(part.name for part in system.parts)
-        outcome = Supervisor(
-            system, directory, options.model_dump(), console, levels, another
-        ).run()
+        outcome = execute(options, directory, console)
     except (UserError, KeyboardInterrupt):
         with suppress(OSError):  # nothing happened: leave nothing, if nothing is in it
             directory.rmdir()

@@ -105,7 +105,7 @@ def status(name: str, block: BlockBase, tick_times: list[float], missed: int) ->
     settings = block.settings
     told: dict[str, Any] = {
         "rate_hz": settings.rate_hz,
-        "mode": settings.mode,
+        "mode": "lockstep" if settings.lockstep else "virtual",
         "seed": settings.seed,
         "settings": setting_values(settings),
     }

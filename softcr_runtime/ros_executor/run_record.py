@@ -14,6 +14,14 @@ from softcr_runtime.ros_executor.node_process import Exit
 EndReason = Literal["duration", "interrupt", "death", "failure"]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: the command's exit code, and whether the run began at all."""
+
+    exit_code: int
+    ran: bool
+
+
 class RunFailure(Exception):
     """The run cannot go on; the text is the line for the person."""
 

@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ from softcr_runtime.ros_executor.node_services import (
 )
 from softcr_runtime.ros_executor.progress import RunProgress
 from softcr_runtime.ros_executor.run_nodes import RunNodes, answers
-from softcr_runtime.ros_executor.run_record import RunFailure, RunRecord
+from softcr_runtime.ros_executor.run_record import Outcome, RunFailure, RunRecord
 from softcr_runtime.running_systems import domain, lock_name
 from softcr_runtime.system import System
 
@@ -54,14 +53,6 @@ ANSWER_TIMEOUT = 2.0  # of a node that already runs [s]
 CONNECT_TIMEOUT = 5.0  # for DDS to bring all nodes together [s]
 VENT_TIME = 1.0  # recorded after a failure, while the chambers empty [s]
 LEAVE_TIME = 3.0  # for a node that stopped being active to end, and so to tell why [s]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: the command's exit code, and whether the run began at all."""
-
-    exit_code: int
-    ran: bool
 
 
 class _Interrupted(Exception):

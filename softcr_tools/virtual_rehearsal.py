@@ -1,0 +1,58 @@
+"""The rehearsal on virtual time: the bench's loop around emulated devices, without their wires."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softcr_hardware.plant import SimulatedPlant
+from softcr_hardware.plants import RodPlant, RodPlantSettings
+from softcr_hardware.virtual_bench import bench_system
+from softcr_hardware.virtual_devices import DeviceFigures, EmulatedBench
+from softcr_models.robot import load_robot
+from softcr_runtime.virtual import block_of
+from softcr_tools.hardware_system import hardware_system
+from softcr_tools.node_parameters import system_with_file
+from softcr_tools.virtual_up import VirtualSystem
+
+if TYPE_CHECKING:
+    from softcr_tools.rehearse import RehearsalOptions
+
+
+def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> VirtualSystem:
+    """The loop of `softcr up hardware` around an emulated bench.
+
+    Nothing plays the role of the plant: the bench's devices have clocks of their own, and the
+    valves' cycle is in time.
+
+    Args:
+        options: of the run.
+        warn: told a line about what a file of parameters has for nobody.
+
+    Raises:
+        UserError: a block cannot be made, or there are no valves for the robot.
+    """
+    system = system_with_file(hardware_system(options, Path()), options, warn)
+    estimator, reference, controller = (part for part in system.parts if part.is_block)
+    robot = load_robot(options.robot)
+    settings = RodPlantSettings(
+        bending_compliance_factor=options.bending_compliance_factor,
+        tip_mass_factor=options.tip_mass_factor,
+        tip_noise=1e-3 * options.tip_noise_mm,
+        pressure_noise=0.0,  # the valves' sensors have their own
+    )
+    plant = RodPlant(robot, settings, options.seed).simulated
+    assert isinstance(plant, SimulatedPlant)  # of the same structure
+    bench = EmulatedBench(robot, plant, DeviceFigures())
+    loop = reference, estimator, controller
+    random = np.random.default_rng(options.seed)
+    system, blocks = bench_system(bench, loop, random, options.duration)
+    blocks |= {part.name: block_of(part) for part in loop}
+    roles = {"controller": controller.name, "estimator": estimator.name}
+
+    def failure() -> str:
+        decision = bench.driver.report.decision
+        return "" if decision.enabled else f"the valves vented: {decision.cause or decision.reason}"
+
+    return VirtualSystem(system, blocks, roles | {"reference": reference.name}, failure)
