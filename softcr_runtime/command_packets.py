@@ -16,8 +16,8 @@ MOST_COMMANDS = 500
 """Of a packet."""
 
 LATEST = 3
-"""A packet may come so long after its first command was due [periods]: what a controller has planned
-without knowing what was played meanwhile is worth less and less."""
+"""A packet may come so long after its first command was due [periods]: what a controller has
+planned without knowing what was played meanwhile is worth less and less."""
 
 FARTHEST = 1.0
 """So long after it came the last command of a packet may be due [s]."""
@@ -48,10 +48,12 @@ class CommandPacket:
 
 
 class _Heard(NamedTuple):
-    """A packet, and from when on it overrides those before it [ns]."""
+    """A packet, its commands, each one object for as long as it counts, and from when on it
+    overrides those before it [ns]."""
 
     begins: int
     packet: CommandPacket
+    commands: tuple[np.ndarray, ...]
 
 
 class PacketPlayer:
@@ -87,30 +89,30 @@ class PacketPlayer:
             kind = reason.partition(":")[0]
             self.refused[kind] = self.refused.get(kind, 0) + 1
             return reason
-        heard = _Heard(max(packet.due[0], now), packet)
+        heard = _Heard(max(packet.due[0], now), packet, tuple(packet.commands))
         # what it overrides as a whole will never be asked for again
         self._heard = [each for each in self._heard if each.begins < heard.begins]
         self._heard.append(heard)
         return ""
 
     def at(self, time: int) -> np.ndarray | None:
-        """(m,) the command that counts at a time [ns]; None before the first one.
+        """(m,) the command that counts at a time [ns], the same object for as long as it does; None
+        before the first one.
 
         Times must not go back further than packets overlap.
         """
         for place in range(len(self._heard) - 1, -1, -1):
-            begins, packet = self._heard[place]
+            begins, packet, commands = self._heard[place]
             if begins <= time:
                 del self._heard[:place]
-                command: np.ndarray = packet.commands[bisect_right(packet.due, time) - 1]
-                return command
+                return commands[bisect_right(packet.due, time) - 1]
         return None
 
     def changes(self, after: int, until: int) -> list[int]:
         """Times in (after, until] at which another command may begin to count, ascending [ns]."""
         times = {
             due
-            for begins, packet in self._heard
+            for begins, packet, _ in self._heard
             for due in (begins, *packet.due)
             if after < due <= until and due >= begins
         }

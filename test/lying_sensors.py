@@ -12,6 +12,7 @@ from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import Sensor, load_station
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
+from softcr_runtime.command_packets import CommandPacket
 
 LIMITS = load_robot("licher2025").pressure_limits
 STATION = load_station("licher2025").model_copy(update={"arming_test": False})
@@ -85,7 +86,9 @@ class Bench:
             self.bus.now = self.now
             if self.steps % 14 == 0:
                 wanted = command(self.now) if callable(command) else command
-                self.driver.hear("command", self.now, np.broadcast_to(wanted, 3).astype(float))
+                asked = np.broadcast_to(wanted, 3)
+                packet = CommandPacket.single(round(1e9 * self.now), asked)
+                self.driver.hear("command", self.now, packet)
             report = self.driver.tick(self.now)
             self.peak = max(self.peak, self.bus.actuator.pressures.max())
             if not report.decision.enabled and self.enabled:

@@ -19,6 +19,7 @@ from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety import Action
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_runtime.command_packets import CommandPacket
 
 pysoem = pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
 pytestmark = pytest.mark.network
@@ -68,7 +69,9 @@ class Running:
 
     def _feed(self):
         while not self._stop.wait(1 / 140):  # late on a busy machine, but not slow
-            self.driver.hear("command", time.monotonic(), self.command)
+            now = time.monotonic()
+            packet = CommandPacket.single(round(1e9 * now), self.command)
+            self.driver.hear("command", now, packet)
             self.driver.hear("force_torque", time.monotonic())
 
     def enable(self, pressure=5e4):

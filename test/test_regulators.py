@@ -16,6 +16,7 @@ from softcr_hardware.ethercat.terminals import Station, load_station
 from softcr_hardware.safety import Action
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_runtime.command_packets import CommandPacket
 
 STATION = load_station("regulators", load_robot("licher2025").chamber_names)
 UNTESTED = STATION.model_copy(update={"arming_test": False})
@@ -39,8 +40,9 @@ class Bench:
         for _ in range(round(1e3 * seconds)):
             self.now = round(self.now + 1e-3, 6)
             if round(1e3 * self.now) % 14 == 0:
-                asked = np.broadcast_to(command(self.now), 3).astype(float)
-                self.driver.hear("command", self.now, asked)
+                asked = np.broadcast_to(command(self.now), 3)
+                packet = CommandPacket.single(round(1e9 * self.now), asked)
+                self.driver.hear("command", self.now, packet)
             if enable and not self.driver.report.decision.enabled:
                 self.driver.enable()
             report = self.driver.tick(self.now)

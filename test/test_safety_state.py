@@ -152,7 +152,7 @@ def test_a_publisher_is_seen_at_once_and_the_graph_asked_seldom():
 
     commander = Commander(
         SimpleNamespace(get_publishers_info_by_topic=endpoints),
-        SimpleNamespace(get_publisher_count=lambda: len(names), topic_name="/pressure/command"),
+        [SimpleNamespace(get_publisher_count=lambda: len(names), topic_name="/pressure/plan")],
     )
     changed = [commander.look(0.005 * cycle, enabled=True) for cycle in range(100)]
     assert (any(changed), commander.owner, len(looks)) == (False, "/mpc", 1)

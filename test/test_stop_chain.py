@@ -12,6 +12,7 @@ from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.supply import check_supply
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.safety import Action, Latch
+from softcr_runtime.command_packets import CommandPacket
 
 
 class Bench:
@@ -30,7 +31,8 @@ class Bench:
         for _ in range(round(1e3 * seconds)):
             self.now = round(self.now + 1e-3, 6)
             if round(1e3 * self.now) % 14 == 0:
-                self.driver.hear("command", self.now, self.command)
+                packet = CommandPacket.single(round(1e9 * self.now), self.command)
+                self.driver.hear("command", self.now, packet)
             if enable and not self.driver.report.decision.enabled:
                 self.driver.enable()
             self.driver.tick(self.now)

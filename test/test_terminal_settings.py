@@ -21,6 +21,7 @@ from softcr_hardware.ethercat.terminal_faults import TerminalFaults, parse_termi
 from softcr_hardware.ethercat.terminal_settings import settle, wanted_settings
 from softcr_hardware.ethercat.terminals import STATUS_TOGGLE, Station, Terminal, load_station
 from softcr_models.errors import UserError
+from softcr_runtime.command_packets import CommandPacket
 
 STATION = load_station("licher2025")
 INPUTS, OUTPUTS = STATION.terminals[1:]
@@ -308,7 +309,7 @@ def test_inputs_that_convert_on_the_frame_are_a_cycle_late_and_the_guard_bears_i
         if tick % 14 == 0:
             if tick > 2000 and tick % 980 == 0:
                 commanded = np.array([1.0, 0.5, 0.2]) * (8e4 if commanded[0] < 5e4 else 2e4)
-            driver.hear("command", now, commanded)
+            driver.hear("command", now, CommandPacket.single(round(1e9 * now), commanded))
         if not driver.tick(now).decision.enabled:
             driver.enable()
         if tick > 1000:

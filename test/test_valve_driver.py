@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,11 +28,27 @@ from softcr_hardware.safety import Action
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.messages import MessageError, plan_to_message
 from softcr_runtime.sample import Sample
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025").model_copy(update={"arming_test": False, "sample_age": 0.0})
 DT = 0.001
+PERIOD = 1 / 70  # of the commands [s]
+AHEAD = 1.5 * DT + STATION.valve.lag  # the setpoint moves so long before pressures follow [s]
+
+
+def one(due, pressures):
+    """One command that is due at a time [s]."""
+    return CommandPacket.single(round(1e9 * due), pressures)
+
+
+def plan(due, rows):
+    """Commands (N, 3), or (N,) of all three chambers, the first one due at a time [s]."""
+    rows = np.asarray(rows, float)
+    rows = np.repeat(rows[:, None], 3, axis=1) if rows.ndim == 1 else rows
+    return CommandPacket.regular(round(1e9 * due), round(1e9 * PERIOD), rows)
 
 
 class WirelessBus:
@@ -157,7 +174,7 @@ class Bench:
             if step % 14 == 0:
                 self.send()
             for command, age in self.controller.commands(self.now):
-                self.driver.hear("command", self.now, command, age)
+                self.driver.hear("command", self.now, one(self.now, command), age)
             report = self.driver.tick(self.now)
             assert np.all((report.sent >= 0.0) & (report.sent <= 1e5))
             assert np.all((report.volts >= 0.0) & (report.volts <= 10.0))
@@ -242,7 +259,7 @@ def test_a_command_that_is_early_is_followed_when_it_is_due():
         bench.silent.add("command")
         bench.run(0.0305 - early)
         due = bench.now + early
-        bench.driver.hear("command", bench.now, np.full(3, 4e4), 0.0, due)
+        bench.driver.hear("command", bench.now, one(due, np.full(3, 4e4)))
         before = bench.driver.report.sent[0]
         while bench.driver.report.sent[0] < before + 30.0:
             bench.run(DT)
@@ -259,7 +276,7 @@ def test_a_command_that_is_early_is_followed_when_it_is_due():
 
 def test_commands_that_wait_do_not_outlive_a_vent():
     bench = Bench().enable(2e4)
-    bench.driver.hear("command", bench.now, np.full(3, 4e4), 0.0, bench.now + 0.02)
+    bench.driver.hear("command", bench.now, plan(bench.now + 0.02, np.full(40, 4e4)))
     bench.driver.vent()
     assert bench.run(0.05).sent.max() == 0.0
     bench.command = np.zeros(3)
@@ -371,59 +388,239 @@ def test_a_controller_that_comes_back_soon_goes_on_after_a_hold():
 
 
 def test_every_reason_to_refuse_a_command_is_counted_and_refused_is_not_heard():
-    judge = CommandJudge(SafetySettings(), ROBOT.pressure_limits, 3, 1 / 70)
+    judge = CommandJudge(SafetySettings(), ROBOT.pressure_limits, 3, PERIOD)
+    one_is_none, one_is_high = np.full((4, 3), 5e4), np.full((4, 3), 5e4)
+    one_is_none[3, 1], one_is_high[3, 1] = np.nan, 2.1e5
     cases = [
-        (np.full(3, 5e4), 0.02, ""),
-        (np.full(3, 5e4), 0.3, "too old"),
-        (np.full(3, 5e4), np.nan, "too old"),
-        (np.full(3, 5e4), -0.3, "stamped ahead of time"),
-        (np.array([np.nan, 0, 0]), 0.02, "not a finite pressure for each chamber"),
-        (np.array([np.inf, 0, 0]), 0.02, "not a finite pressure for each chamber"),
-        (np.zeros(2), 0.02, "not a finite pressure for each chamber"),
-        (np.array([0, 0, 2.1e5]), 0.02, "far beyond the limits"),
-        (np.array([0, -1.1e5, 0]), 0.02, "far beyond the limits"),
+        (np.full((1, 3), 5e4), 0.02, ""),
+        (np.full((4, 3), 5e4), 0.02, ""),
+        (np.full((1, 3), 5e4), 0.3, "too old"),
+        (np.full((1, 3), 5e4), np.nan, "too old"),
+        (np.full((1, 3), 5e4), -0.3, "stamped ahead of time"),
+        (one_is_none, 0.02, "not a finite pressure for each chamber"),
+        (np.array([[np.inf, 0, 0]]), 0.02, "not a finite pressure for each chamber"),
+        (np.zeros((4, 2)), 0.02, "not a finite pressure for each chamber"),
+        (np.zeros(3), 0.02, "not a finite pressure for each chamber"),
+        (one_is_high, 0.02, "far beyond the limits"),
+        (np.array([[0, -1.1e5, 0]]), 0.02, "far beyond the limits"),
     ]
     for number, (pressures, age, reason) in enumerate(cases):
         before = judge.refused[reason]
         assert judge.follows(10.0 + 0.01 * number, pressures, age) == (reason == "")
         assert judge.refused[reason] == before + bool(reason)
-    assert judge.impaired(10.1) == ["commands refused"]
+    assert judge.impaired(10.11) == ["commands refused"]
     assert judge.impaired(12.0) == []
+
+
+# --- packets --------------------------------------------------------------------------------------
+
+
+def with_nan(now):
+    rows = np.full((5, 3), 8e4)
+    rows[4, 2] = np.nan
+    return plan(now, rows)
+
+
+# what comes every period instead of packets that are followed -> why none is
+REFUSED = {
+    "came late": lambda now: plan(now - 3.2 * PERIOD, np.full(20, 8e4)),
+    "reaches too far": lambda now: plan(now, np.full(72, 8e4)),
+    "not a finite pressure for each chamber": with_nan,
+    "far beyond the limits": lambda now: plan(now, [8e4, 8e4, 3e5]),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_packets_that_are_refused_are_counted_and_are_silence(reason):
+    bench = Bench().enable(5e4)
+    bench.silent.add("command")
+    began, reasons = bench.now, set()
+    for number in range(1, 86):
+        bench.driver.hear("command", bench.now, REFUSED[reason](bench.now))
+        assert bench.driver.commands.refused == {reason: number}
+        reasons.add(bench.run(0.014).decision.reason)
+        assert bench.driver.report.sent.max() < 5.001e4
+    assert "impaired: commands refused" in reasons
+    changes = [change for change in bench.driver.safety.transitions if change.time > began]
+    actions = [change.after for change in changes]
+    assert [each for each in actions if each > Action.WARN] == [
+        Action.HOLD, Action.RAMP_TO_VENT, Action.VENT_NOW
+    ]  # fmt: skip
+    assert bench.driver.report.decision.reason == "commands silent"
+    assert bench.bus.actuator.pressures.max() < 5e3
+
+
+def test_a_packet_of_another_number_of_chambers_is_refused():
+    bench = Bench().enable(5e4)
+    bench.driver.hear("command", bench.now, plan(bench.now, np.full((5, 2), 8e4)))
+    assert bench.driver.commands.refused == {"not a finite pressure for each chamber": 1}
+    assert bench.run(0.2).sent.max() < 5.001e4
+
+
+def test_a_packet_plays_its_commands_at_their_due_cycles_along_ramps():
+    """Each command's ramp begins so long before it is due as valves need, and takes a period; the
+    first one's begins at 20 kPa. A cycle more or less is 1.4 kPa of a ramp of 20 kPa."""
+    bench = Bench().enable(2e4)
+    bench.silent.add("command")
+    bench.run(0.02)
+    rows = np.array([[4e4, 2e4, 2e4], [4e4, 3e4, 0.0], [2e4, 4e4, 1e4], [3e4, 4e4, 3e4]])
+    first = bench.now + 0.017
+    bench.driver.hear("command", bench.now, plan(first, rows))
+    knots = first + PERIOD * np.arange(5)
+    values = np.vstack([bench.driver.report.sent, rows])
+    while bench.now < knots[-1] + 0.01:
+        report = bench.run(DT)
+        wanted = [np.interp(bench.now + AHEAD + 0.5 * DT, knots, each) for each in values.T]
+        assert np.allclose(report.sent, wanted, atol=1.4e3)
+    assert np.allclose(report.sent, rows[-1], atol=1.0)
+    assert report.decision.action == Action.NONE
+
+
+def test_a_packet_that_runs_out_holds_and_then_ramps_to_vent():
+    """Ages count from when its last command was due, not from when it came."""
+    bench = Bench().enable(2e4)
+    bench.silent.add("command")
+    reaches = bench.now + 0.4
+    commands = np.linspace(2e4, 6e4, 29)
+    bench.driver.hear("command", bench.now, plan(reaches - 28 * PERIOD, commands))
+    said, sent = [], []
+    for _ in range(1600):
+        report = bench.run(DT)
+        said.append((bench.now - reaches, report.decision.action))
+        sent.append(report.sent[0])
+    begins = {
+        action: next(age for age, now in said if now == action)
+        for action in (Action.HOLD, Action.RAMP_TO_VENT, Action.VENT_NOW)
+    }
+    assert begins[Action.HOLD] == pytest.approx(0.1, abs=2 * DT)
+    assert begins[Action.RAMP_TO_VENT] == pytest.approx(0.5, abs=2 * DT)
+    ages, actions = np.array([age for age, _ in said]), [action for _, action in said]
+    sent = np.array(sent)
+    held = (ages > PERIOD + DT) & (ages < 0.5 - DT)
+    assert np.allclose(sent[held], 6e4, atol=1.0), "the last command stays"
+    assert set(actions[: round(0.49 / DT)]) == {Action.NONE}, "the packet still told what to do"
+    ramp = sent[[action == Action.RAMP_TO_VENT for action in actions]]
+    assert np.allclose(ramp, np.maximum(6e4 - 2e5 * DT * np.arange(1, len(ramp) + 1), 0.0), atol=1)
+    assert report.decision.reason == "commands silent"
+
+
+def test_a_newer_packet_overrides_from_its_first_due_time_on():
+    bench = Bench().enable(2e4)
+    bench.silent.add("command")
+    bench.driver.hear("command", bench.now, plan(bench.now, np.linspace(2.1e4, 4e4, 20)))
+    first = bench.now + 0.1
+    bench.driver.hear("command", bench.now, plan(first, np.full(3, 1e4)))
+    while bench.now + DT + AHEAD < first:
+        before = bench.run(DT).sent[0]
+    # of the eighth command, 0.1 s are seven periods: 28 kPa, whose ramp was all but over
+    assert before == pytest.approx(2.7e4, abs=200.0)
+    assert np.allclose(bench.run(PERIOD + DT).sent, 1e4, atol=500.0)
+    bench.run(0.05)
+    assert np.allclose(bench.driver.report.sent, 1e4, atol=1.0), "the older one is over"
+
+
+def test_a_packet_that_is_late_but_not_too_late_goes_on_where_it_is():
+    """Its first two commands are past: the third one counts, and nothing of those before it."""
+    bench = Bench().enable(2e4)
+    bench.silent.add("command")
+    began = bench.now - 2.5 * PERIOD
+    bench.driver.hear("command", bench.now, plan(began, [9e4, 9e4, 1e4, 1e4]))
+    sent = [bench.run(DT).sent[0] for _ in range(30)]
+    assert np.all(np.diff(sent) <= 1e-6)
+    assert sent[-1] == pytest.approx(1e4, abs=1.0)
+
+
+def test_due_times_out_of_order_are_a_message_that_does_not_decode():
+    node = SimpleNamespace(robot=ROBOT)
+    packet = CommandPacket((10**9, 10**9 + 5, 10**9 + 5), np.zeros((3, 3)))
+    message = plan_to_message(packet, ROBOT.chamber_names, 10**9)
+    with pytest.raises(MessageError, match=r"points\[2\].time_from_start .* must be after") as told:
+        Valves._decoded_plan(node, message)
+    assert "\n" not in str(told.value)
+
+
+class Handed:
+    """What the node's part in the loop hands to the driver, of these letters."""
+
+    def __init__(self, monkeypatch, letters, several=""):
+        self.heard = []
+        self.node = SimpleNamespace(
+            inbox=SimpleNamespace(arrived=lambda: letters),
+            _commanders=lambda driver: several,
+            _ignored=Counter(),
+        )
+        monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+        monkeypatch.setattr(time, "monotonic_ns", lambda: 100 * 10**9)
+        monkeypatch.setattr(time, "time_ns", lambda: WALL)
+        driver = SimpleNamespace(hear=lambda *words: self.heard.append(words))
+        Valves._hand_over_messages(self.node, driver)
+
+
+WALL, CAME = 10**18, 99.99  # now [ns], when letters came on the clock that now says 100 s
 
 
 def test_messages_are_handed_over_with_their_age(monkeypatch):
     """A pose is as old as its exposure; a command is heard when it came, and told how late."""
-    heard, operator, now, came = {}, [], 10**18, 99.99
-    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
-    monkeypatch.setattr(time, "monotonic_ns", lambda: 100 * 10**9)
-    monkeypatch.setattr(time, "time_ns", lambda: now)
     letters = [
-        Sample("pressure/command", now - 70 * 10**6, np.zeros(3), came),
-        Sample("force_torque/wrench", now - 5 * 10**9, np.zeros(6), came),  # long ago
-        Sample("mocap/tip/pose", now - 40 * 10**6, np.eye(4), came),
+        Sample("pressure/command", WALL - 70 * 10**6, np.zeros(3), CAME),
+        Sample("force_torque/wrench", WALL - 5 * 10**9, np.zeros(6), CAME),  # long ago
+        Sample("mocap/tip/pose", WALL - 40 * 10**6, np.eye(4), CAME),
         # stamped by a clock ahead of ours, then one that was long under way
-        Sample("safety/operator", now + 5 * 10**6, Operator(True, False), came),
-        Sample("safety/operator", now - 300 * 10**6, Operator(True, False), came),
+        Sample("safety/operator", WALL + 5 * 10**6, Operator(True, False), CAME),
+        Sample("safety/operator", WALL - 300 * 10**6, Operator(True, False), CAME),
     ]
-    node = SimpleNamespace(
-        inbox=SimpleNamespace(arrived=lambda: letters),
-        _commanders=lambda driver: "",
-        settings=SimpleNamespace(command_age=0.1),
-    )
-
-    def hear(source, moment, value, age, due):
-        heard[source] = (100.0 - moment, age)
-        if source == "operator":
-            operator.append(100.0 - moment)
-            assert value is True
-        if source == "command":
-            assert due == pytest.approx(100.03)  # of its stamp
-
-    Valves._hand_over_messages(node, SimpleNamespace(hear=hear))
+    handed = Handed(monkeypatch, letters)
+    heard = {source: (100.0 - moment, age) for source, moment, _, age in handed.heard}
+    operator = [100.0 - moment for source, moment, _, _ in handed.heard if source == "operator"]
     assert heard["command"] == pytest.approx((0.01, 0.06))
     assert heard["mocap"] == pytest.approx((0.04, 0.0))
     assert operator == pytest.approx([0.01, 0.3]), "a switch was held when that was said"
+    assert all(value is True for source, _, value, _ in handed.heard if source == "operator")
     assert heard["force_torque"] == pytest.approx((0.01, 4.99)), "an age is not belittled"
+
+
+def test_commands_are_due_on_the_clock_of_the_valves(monkeypatch):
+    """Single ones when they come; those of a plan at their times, which are told by the other."""
+    stamp = WALL - 30 * 10**6
+    planned = CommandPacket((stamp + 25 * 10**6, stamp + 39 * 10**6), np.array([[1.0], [2.0]]))
+    letters = [
+        Sample("pressure/command", stamp, np.full(3, 5e4), CAME),
+        Sample("pressure/plan", stamp, planned, CAME),
+    ]
+    handed = Handed(monkeypatch, letters)
+    (_, came, single, single_age), (_, plan_came, packet, age) = handed.heard
+    assert (came, plan_came) == (CAME, CAME)
+    assert (single_age, age) == pytest.approx((0.02, 0.02))
+    assert single.due == (round(1e9 * CAME),)
+    assert np.array_equal(single.commands, np.full((1, 3), 5e4))
+    assert np.array(packet.due) == pytest.approx([99.995e9, 100.009e9], abs=1e3)
+    assert packet.due[1] - packet.due[0] == 14 * 10**6
+    assert packet.commands is planned.commands
+
+
+def test_of_two_publishers_no_packet_is_handed_over_and_each_is_counted(monkeypatch):
+    letters = [
+        Sample("pressure/command", WALL, np.full(3, 5e4), CAME),
+        Sample("pressure/plan", WALL, plan(1e9, [5e4]), CAME),
+        Sample("mocap/tip/pose", WALL, np.eye(4), CAME),
+    ]
+    handed = Handed(monkeypatch, letters, "/mpc and /view")
+    assert [source for source, *_ in handed.heard] == ["mocap"]
+    assert handed.node._ignored == {"/mpc and /view": 2}
+
+
+def test_while_several_command_the_valves_hold_and_then_vent():
+    bench = Bench().enable(5e4)
+    bench.silent.add("command")
+    bench.driver.hear("command", bench.now, plan(bench.now, np.full(60, 8e4)))
+    bench.driver.commanded_by("/mpc and /view")
+    sent = [bench.run(DT).sent[0] for _ in range(290)]
+    assert max(sent) < 5.001e4, "what an unknown node has planned is not played"
+    assert bench.driver.report.decision.reason == "commands of several nodes: /mpc and /view"
+    assert bench.driver.report.decision.action == Action.HOLD
+    report = bench.run(0.5)
+    assert report.decision.reason == "commands still of several nodes: /mpc and /view"
+    assert (report.decision.enabled, report.sent.max()) == (False, 0.0)
 
 
 @pytest.mark.parametrize("glitch", [1e9, -1e9, 3600.0, math.nan, math.inf])
@@ -447,26 +644,27 @@ def test_one_wrong_time_of_the_clock_freezes_nothing_behind_it(glitch):
     assert not bench.run(1.5).decision.enabled
 
 
-@pytest.mark.parametrize("due", [1e12, math.nan, math.inf])
-def test_a_command_for_a_time_that_never_comes_holds_up_nobody(due):
+def test_a_command_for_a_time_that_never_comes_holds_up_nobody():
     bench = Bench().enable(2e4)
-    bench.driver.hear("command", bench.now, np.full(3, 3e4), 0.0, due)
+    bench.driver.hear("command", bench.now, one(1e9, np.full(3, 3e4)))
+    assert bench.driver.commands.refused == {"reaches too far": 1}
+    bench.driver.hear("command", bench.now, one(bench.now + 0.99, np.full(3, 3e4)))
     bench.command = np.full(3, 5e4)
-    bench.run(1.0)
+    bench.run(1.1)
     assert np.allclose(bench.bus.actuator.pressures, 5e4, atol=1.5e3)
 
 
 def test_a_message_from_a_time_far_away_is_not_heard():
     bench = Bench().enable(2e4)
     bench.silent.add("command")
-    bench.driver.hear("command", bench.now + 1e6, np.full(3, 3e4))
+    bench.driver.hear("command", bench.now + 1e6, one(bench.now, np.full(3, 3e4)))
     assert bench.run(0.2).decision.action == Action.HOLD
 
 
 def test_a_bad_sample_begins_the_handshake_again_behind_the_driver():
     bench = Bench()
     bench.run(0.25)
-    bench.driver.hear("command", bench.now, np.full(3, np.nan))
+    bench.driver.hear("command", bench.now, one(bench.now, np.full(3, np.nan)))
     assert bench.run(DT).decision.blockers == ("bad samples: command",)
     bench.bus.faults.kind = "off"
     assert bench.run(DT).decision.blockers == ("bad samples: bus",)

@@ -11,6 +11,7 @@ from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models import load_robot
+from softcr_runtime.command_packets import CommandPacket
 
 EASY = SafetySettings(
     require_operator=False,
@@ -39,7 +40,7 @@ def main():
     while True:
         time.sleep(0.001)
         now = time.monotonic()
-        driver.hear("command", now, np.full(3, 5e4))
+        driver.hear("command", now, CommandPacket.single(round(1e9 * now), np.full(3, 5e4)))
         report = driver.tick(now)
         if filled and report.decision.cause not in told:
             told.add(report.decision.cause)

@@ -472,7 +472,7 @@ class ValveDriver:
         speaks = self.safety.decision.enabled or self.guard.counts_disarmed
         flags.operator_pressed = self._pressed
         flags.operator_age = now - ages("operator", -math.inf)
-        flags.command_age = now - ages("command", -math.inf)
+        flags.command_age = self._command_age(now)
         flags.mocap_age = now - ages("mocap", -math.inf)
         flags.force_torque_age = now - ages("force_torque", -math.inf)
         flags.exchange_age = now - self._exchanged

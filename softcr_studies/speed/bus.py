@@ -17,6 +17,7 @@ from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.robot import load_robot
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.realtime import schedule_realtime
 from softcr_studies.speed.timing import Effort, Skipped, speed_study, told
@@ -78,7 +79,8 @@ def _cycles(driver: ValveDriver, count: int) -> tuple[np.ndarray, np.ndarray, in
         now = time.monotonic()
         if cycle % _COMMANDED == 0:
             wave = np.sin(2.0 * np.pi * now / _WAVE + phases)
-            driver.hear("command", now, _MEAN + _AMPLITUDE * wave)
+            pressures = _MEAN + _AMPLITUDE * wave
+            driver.hear("command", now, CommandPacket.single(round(1e9 * now), pressures))
         if not driver.report.decision.enabled:
             driver.enable()
         driver.tick(now)
