@@ -251,8 +251,11 @@ class GaussNewtonMpc:
         )
 
     def _fallback(self, plan: np.ndarray, problem: Problem) -> Command:
-        """The plan so far, without an improvement."""
+        """The commands of the plan so far, whatever its knots lose where they move on."""
+        commands = self._knots.commands((plan if self._plan is None else self._plan)[None])[0]
+        if self._plan is not None:
+            later = np.arange(len(commands)) + problem.shift
+            commands = commands[np.clip(later, 0, len(commands) - 1)]
         self._plan = plan
-        commands = self._knots.commands(plan[None])[0]
         self._horizon.remember(commands)
         return broken_plan(commands, plan, [t.name for t in self._terms], self.settings.horizon)

@@ -62,7 +62,7 @@ def test_pressures_are_predicted_as_the_valves_make_them(delay):
         horizon.observe(seen)
         problem = horizon.problem(seen)
         if tick < 4:
-            horizon.remember(commands[tick + delay])
+            horizon.remember(commands[None, tick + delay])
     assert horizon.lag.pole == pytest.approx(lag.pole, rel=2e-3)
     assert problem.approach == pytest.approx(pressures[4 : 5 + delay], abs=5.0)
     rollout = problem.rollout(commands[None, 4 + delay : 8 + delay])

@@ -103,24 +103,27 @@ def test_a_problem_is_built_without_learning_anything():
         first, second = horizon.problem(now), horizon.problem(now)
         for name in ("approach", "free_inputs", "input_response", "previous_command"):
             assert np.array_equal(getattr(first, name), getattr(second, name))
-        horizon.remember(np.full(3, 3e4))
+        horizon.remember(np.full((2, 3), 3e4))
 
 
 @pytest.mark.parametrize("missed", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("delay", [1, 2])
 def test_missed_ticks_do_not_disturb_the_lag(missed, delay):
-    """What was sent last stays active in a tick without an answer."""
+    """In a tick without an answer what was planned for it is played, then the plan's last one."""
     truth = PressureLag(13.0, 13.0)
     horizon = Horizon(context(LinearModel()), HorizonSettings())
     draw, reading = np.random.default_rng(0), np.full(3, 3e4)
-    coming = [reading] * delay
+    coming = np.full((delay, 3), 3e4)  # from the present tick on
     for k in range(300):
         if k == 0 or draw.random() >= missed:
             horizon.observe(seen(k * PERIOD, reading, delay))
-            sent = 3e4 + 2e4 * np.sin(2 * np.pi * (1.5 * k * PERIOD + np.arange(3) / 3))
+            phase = 1.5 * k * PERIOD + np.arange(3) / 3 + 0.2 * np.arange(2)[:, None]
+            sent = 3e4 + 2e4 * np.sin(2 * np.pi * phase)
             horizon.remember(sent)
-        coming.append(sent)
-        reading = truth.step(reading, coming.pop(0), PERIOD)
+            coming = np.vstack((coming[:delay], sent))
+        coming = np.vstack((coming, coming[-1:]))
+        reading = truth.step(reading, coming[0], PERIOD)
+        coming = coming[1:]
     assert horizon.lag.pole == pytest.approx(13.0, rel=1e-3)
 
 

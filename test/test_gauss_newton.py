@@ -88,16 +88,16 @@ def test_commands_keep_box_and_slew_whatever_is_wanted(seed, knots, rate):
     draw = np.random.default_rng(seed)
     controller = make(CurvedModel(), knots=knots, max_rate=rate)
     previous = np.clip(MEASURED, 0.0, 1e5)
-    for _ in range(5):
+    for tick in range(5):
         tips = draw.normal(0.0, 1.0, (12, 3))
-        reference = Reference(0.0, PERIOD, None, tips)
+        reference = Reference(tick * PERIOD, PERIOD, None, tips)
         command = ask(controller, draw.normal(size=5), reference, MEASURED)
         plan = [previous, *layout(controller).commands(command.best_knots[None])[0]]
         steps = np.abs(np.diff(plan, axis=0))
         assert steps.max() <= rate * PERIOD * (1 + 1e-9)
         assert np.min(plan) >= -1e-6  # interpolation rounds; the limiter comes after it
         assert np.max(plan) <= 1e5 + 1e-6
-        assert np.array_equal(command.pressures, plan[1])
+        np.testing.assert_allclose(command.plan, plan[1:], rtol=1e-12, atol=1e-9)
         previous = command.pressures
 
 
@@ -114,12 +114,12 @@ def test_a_state_that_is_no_number_continues_the_plan_and_the_next_tick_recovers
     controller = make()
     good = ask(controller, STATE, circle(0.0, 12), MEASURED)
     plan = layout(controller).commands(good.best_knots[None])[0]
-    broken = ask(controller, np.full(5, np.nan), circle(0.0, 12), MEASURED)
+    broken = ask(controller, np.full(5, np.nan), circle(PERIOD, 12), MEASURED)
     assert broken.fallback
     assert np.isinf(broken.cost)
     assert np.isnan(broken.predicted_tips).all()
-    assert np.allclose(broken.pressures, plan[1])
-    after = ask(controller, STATE, circle(0.0, 12), MEASURED)
+    assert np.allclose(broken.plan, [*plan[1:], plan[-1]])
+    after = ask(controller, STATE, circle(2 * PERIOD, 12), MEASURED)
     assert isinstance(after, Command)
     assert not after.fallback
 

@@ -10,6 +10,7 @@ from scipy.optimize import lsq_linear
 
 from softcr_control.controller_file import named_settings
 from softcr_control.costs import CostSettings
+from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.knots import Knots, even_knots
 from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.observation import ControlContext
@@ -307,11 +308,10 @@ def test_same_seed_same_commands_and_reset_starts_over():
 def test_best_plan_survives_a_tick():
     """With a perfect model the shifted best plan is still there, so the cost does not jump up."""
     controller = make(population=20, strangers=0.5, generations=1, polish=False)
-    reference = circle(0.0, 10, 0.0)
     model, state, pressures, active = LinearModel(), STATE, MEASURED, MEASURED
     costs = []
-    for _ in range(60):
-        command = ask(controller, state, reference, pressures)
+    for tick in range(60):
+        command = ask(controller, state, circle(tick * PERIOD, 10, 0.0), pressures)
         costs.append(command.cost_terms["tip_position"])
         later = LAG.step(pressures, active, PERIOD)
         state = model.step(state, pressures, later, None, PERIOD)
@@ -424,8 +424,9 @@ def test_unknown_parameter_and_short_reference_are_named():
         ask(make(), STATE, circle(0.0, 10), MEASURED, {"stiffness": 1.0})
     with pytest.raises(UserError, match="9 rows, needs 10"):
         ask(make(), STATE, circle(0.0, 9), MEASURED)
-    with pytest.raises(UserError, match="delay 5 is not allowed: 1 to 4 ticks"):
-        ask(make(), STATE, circle(0.0, 20), MEASURED, delay=5)
+    beyond = MAXIMUM_DELAY + 1
+    with pytest.raises(UserError, match=f"delay {beyond} is not allowed: 1 to {MAXIMUM_DELAY}"):
+        ask(make(), STATE, circle(0.0, 40), MEASURED, delay=beyond)
 
 
 def test_state_error_alone_can_be_followed():

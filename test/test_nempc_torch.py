@@ -69,7 +69,7 @@ def asked(motion, tick=20):
     window = motion.window(tick * PERIOD, 12)
     states = window.states.copy()
     states[4, 7] = np.nan  # a row whose state is unknown
-    reference = Reference(0.0, PERIOD, states, window.tip_positions)
+    reference = Reference(tick * PERIOD, PERIOD, states, window.tip_positions)
     told = {"bending_compliance": 46.0, "damping_factor": 1.1}
     return motion.states[tick + 3], told, reference, np.array([30e3, 20e3, 25e3])
 
@@ -167,10 +167,10 @@ def test_box_and_slew_are_kept_for_any_state(limited, scale, measured, shift, se
     limited.reset()
     draw = np.random.default_rng(seed)
     active = np.clip(measured, 0.0, 1e5)
-    for _ in range(3):
+    for tick in range(3):
         state = scale * PREDICTION.state_scale * draw.normal(size=PREDICTION.state_size)
         tips = np.full((limited.rows, 3), shift)
-        reference = Reference(0.0, PERIOD, None, tips)
+        reference = Reference(tick * PERIOD, PERIOD, None, tips)
         command = ask(limited, state, {}, reference, np.array(measured))
         # at 30 times the usual motion a tip is beyond what numbers hold
         assert command.fallback == np.isnan(scale) or scale == 30.0

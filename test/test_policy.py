@@ -23,6 +23,7 @@ from softcr_models.model import nominal_parameters
 from softcr_models.models import make_model
 from softcr_models.plugins import absolute_place
 from softcr_runtime import registry
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.virtual_run import Log, run_system
 from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
@@ -217,7 +218,7 @@ def test_it_sees_the_state_in_which_its_answer_acts(saved):
     save_policy(one, saved)
     controller = PolicyController(context(), PolicySettings(policy=str(saved)))
     sent, goal, velocity = np.array([0.3, 0.1, 0.0, 0.2]), (0.02, -0.01, 0.09), (0.1, 0.0, -0.05)
-    controller.take_over(np.tile(sent, (5, 1)))
+    controller.take_over([CommandPacket.single(-1, sent)])
     state = MODEL.equilibrium(np.zeros(4), PARAMETERS)
     command = controller.command(seen(0, state, goal, 2, velocity))
     ahead = state[None]
@@ -245,7 +246,7 @@ def test_inputs_that_lag_are_followed_until_its_answer_acts(tmp_path):
     settings = PolicySettings(policy=str(tmp_path / "one"))
     controller = PolicyController(context(model, robot), settings)
     sent, read = np.array([6e4, 1e4, 0.0]), np.array([2e4, 3e4, 1e4])
-    controller.take_over(np.tile(sent, (5, 1)))
+    controller.take_over([CommandPacket.single(-1, sent)])
     row = nominal_parameters(model.parameters)
     state = model.equilibrium(read, row)
     goal = np.tile([0.02, 0.0, 0.13], (8, 1))
@@ -302,9 +303,9 @@ def test_a_policy_moves_the_simulated_arm_on_virtual_time(saved):
     system = simulation_system(options, "none")
     parts = tuple(part for part in system.parts if part.name != "recorder")
     names = tuple(name for name in system.activation if name != "recorder")
-    log = Log("pressure/command", "simulation/truth/tip/pose")
+    log = Log("pressure/sent", "simulation/truth/tip/pose")
     run_system(replace(system, parts=parts, activation=names), log)
-    commands = np.array(log.values("pressure/command"))[:-1]  # at the end it lets go
+    commands = np.array(log.values("pressure/sent"))
     assert len(commands) >= 68
     held = (np.diff(commands, axis=0) == 0.0).all(axis=1).mean()
     assert 0.02 < np.ptp(commands, axis=0).max() <= 0.5

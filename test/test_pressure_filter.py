@@ -37,7 +37,8 @@ def driven(ticks, noise, rng, delay=1, ramped=False):
 
 
 def filtered(readings, commands, missing=()):
-    """(T, 3) what a filter makes of readings, the answer to each tick heard in the next one."""
+    """(T, 3) what a filter makes of readings; what was played from each tick on is heard in the next
+    one."""
     pressures, found = PressureFilter(LAG, DT), []
     for k, reading in enumerate(readings):
         if k > 0 and k - 1 not in missing:
@@ -99,7 +100,14 @@ def test_another_lag_than_the_files_passes_for_no_noise():
 
 
 @pytest.mark.parametrize(
-    ("delay", "ramped", "expected"), [(1, False, 1.0), (3, False, 3.0), (1, True, 1.5)]
+    ("delay", "ramped", "expected"),
+    [
+        (0, False, 0.0),
+        (0, True, 0.5),
+        (1, False, 1.0),
+        (1, True, 1.5),
+        (2, False, 2.0),
+    ],
 )
 def test_it_finds_when_commands_act(delay, ramped, expected):
     rng = np.random.default_rng(4)
@@ -175,7 +183,7 @@ def test_the_block_hears_commands_and_does_without():
         }
         if 1 < k < 180:
             earlier = round(1e9 * (k - 1) * DT)
-            samples["pressure/command"] = Sample("pressure/command", earlier, last, 0.0)
+            samples["pressure/sent"] = Sample("pressure/sent", earlier, last, 0.0)
         made.tick(stamp, samples)
         last = command
         pressures = a * pressures + lag.gain / lag.pole * (1.0 - a) * held
@@ -183,16 +191,16 @@ def test_the_block_hears_commands_and_does_without():
     error = np.sqrt(np.mean((told - np.array(true))[100:178] ** 2))
     assert error < 120.0
     np.testing.assert_array_equal(told[-5:], readings[-5:])
-    assert made.describe()["pressure_filter"].startswith("off: nothing on pressure/command")
+    assert made.describe()["pressure_filter"].startswith("off: nothing on pressure/sent")
     made.reset()
     assert made.describe()["unfiltered"] == 0
 
 
 def test_it_can_be_switched_off_and_robots_without_a_lag_hear_no_commands():
     topics = [each.topic for each in block(pressure_filter=False).inputs]
-    assert "pressure/command" not in topics
-    assert "pressure/command" in [each.topic for each in block().inputs]
-    assert "pressure/command" in [each.topic for each in block(mode="wall").inputs]
+    assert "pressure/sent" not in topics
+    assert "pressure/sent" in [each.topic for each in block().inputs]
+    assert "pressure/sent" in [each.topic for each in block(mode="wall").inputs]
     arm = load_robot("dalenberg_robot1", ("arm",))
     told = {"robot": "dalenberg_robot1", "estimator": "test_pressure_filter:Tip"}
     led_by_tendons = EstimatorBlock(arm, EstimatorBlock.settings_of(told))

@@ -20,6 +20,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import recorded_configurations
 from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_runtime.replay.recorded_run import RecordedRun
 from softcr_runtime.ros_executor.exchange import Wanted
@@ -58,7 +59,7 @@ def exchanged(tmp_path_factory):
     system = replace(system, parts=parts, activation=tuple(each.name for each in parts))
     sent = []
     run_system(system, lambda name, output: sent.append((name, output)), bag=bag)
-    told = [(name, each) for name, each in sent if each.topic == "pressure/command"]
+    told = [(name, each) for name, each in sent if each.topic == "pressure/plan"]
     return told, bag
 
 
@@ -84,7 +85,7 @@ def test_each_stamp_is_answered_by_one_controller(exchanged):
 def test_no_step_at_an_exchange_is_above_the_rate(exchanged):
     told, _ = exchanged
     names = [name for name, _ in told[:-1]]
-    values = np.array([each.value for _, each in told[:-1]])
+    values = np.array([each.value.commands[0] for _, each in told[:-1]])
     at = [k for k in range(1, len(names)) if names[k] != names[k - 1]]
     assert len(at) == 2
     steps = np.abs(np.diff(values, axis=0)).max(axis=1)
@@ -116,8 +117,8 @@ class Asks:
     def reset(self):
         self.taken_over = None
 
-    def take_over(self, commands):
-        self.taken_over = commands
+    def take_over(self, packets):
+        self.taken_over = [each.commands[0, 0] for each in packets]
 
     def command(self, observation):
         return self.answer
@@ -135,7 +136,8 @@ def asked():
     )
 
     def tick(cycle, heard=None):
-        """The commands that answer the estimate of a cycle; `heard` is cycle and command."""
+        """The packets that answer the estimate of a cycle; `heard` is the cycle of a packet of the
+        other controller, due in the next one, and its command."""
         stamp, estimate = stamp_of(cycle), StateEstimate(state, {}, inputs=np.zeros(3))
         rows = ReferenceRows(stamp, PERIOD, np.tile(state, (9, 1)), np.zeros((9, 3)))
         samples = {
@@ -144,9 +146,8 @@ def asked():
         }
         if heard is not None:
             of, command = heard
-            samples["pressure/command"] = Sample(
-                "pressure/command", stamp_of(of), np.full(3, command), 0
-            )
+            packet = CommandPacket.single(stamp_of(of + 1), np.full(3, command))
+            samples["pressure/plan"] = Sample("pressure/plan", stamp_of(of), packet, 0)
         return [each.value for each in block.tick(stamp, samples)]
 
     def begin(**moments):
@@ -172,11 +173,11 @@ def test_who_takes_over_is_silent_before_and_goes_on_from_the_last_command(asked
     assert tick(8, (7, 6e4)) == []
     step = LIMITS.maximum_rate * PERIOD
     (first,) = tick(9, (8, 6.2e4))
-    assert first == pytest.approx([6.2e4 + step, 6.2e4 - step, 6.2e4 - step])
-    np.testing.assert_array_equal(controller.taken_over[-3:, 0], [7e3, 6e4, 6.2e4])
+    assert first.commands[0] == pytest.approx([6.2e4 + step, 6.2e4 - step, 6.2e4 - step])
+    assert controller.taken_over[-3:] == [7e3, 6e4, 6.2e4]
     assert block.describe()["hand_over"] == "commands"
     (vent,) = block.idle(stamp_of(20), "inputs overdue")
-    assert not vent.value.any()
+    assert not vent.value.commands[-1].any()
 
 
 def test_a_last_command_that_is_late_is_waited_for_but_not_for_long(asked):

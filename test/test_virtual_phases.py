@@ -1,5 +1,4 @@
-"""Virtual time: clocks and their phases, wires, computing time, answers that are held back, and
-what a system begins with."""
+"""Virtual time: clocks and their phases, wires, computing time, and what a system begins with."""
 
 import numpy as np
 import pytest
@@ -40,7 +39,6 @@ class Listener(BlockBase):
     name = "listener"
     inputs = (Input("said", "lead"),)
     outputs = ("heard",)
-    wanted = 0.0
 
     def __init__(self, robot, settings):
         super().__init__(robot, settings)
@@ -53,9 +51,6 @@ class Listener(BlockBase):
     def answered(self, age):
         self.ages.append(age)
 
-    def age_to_send(self):
-        return self.wanted
-
 
 STOPPED = Computing(stops=(Stop(0.2, at=0.402),))
 
@@ -67,13 +62,13 @@ def run(*arguments, **options):
 
 
 def executed(
-    duration=1.0, begin=(), wanted=0.0, note=None, phase=0.0, wire=None, stops=(),
+    duration=1.0, begin=(), note=None, phase=0.0, wire=None, stops=(),
     silence=np.inf, **listener,
 ):  # fmt: skip
     """(executor after its run, when what was sent); `stops` are the speaker's."""
     settings = NodeSettings(rate_hz=100.0)
     blocks = {"speaker": Speaker(None, settings), "listener": Listener(None, settings)}
-    blocks["listener"].wanted, blocks["listener"].silence = wanted, silence
+    blocks["listener"].silence = silence
     parts = (
         Part("speaker", "here:Speaker", phase=phase, computing=Computing(stops=stops)),
         Part("listener", "here:Listener", wires={"said": wire or Wire()}, **listener),
@@ -191,13 +186,6 @@ def test_ticks_that_are_longer_than_the_period_are_told():
     ticks = len(executor.block("listener").ages)
     assert executor.missed == {"speaker": 0, "listener": ticks}
     assert executor.tick_times["listener"] == pytest.approx([0.013] * executor.missed["listener"])
-
-
-def test_a_held_back_answer_leaves_at_its_age_and_makes_the_next_no_older():
-    listener, sent = run(0.2, wanted=0.025, computing=Computing(0.002))
-    assert all(now - stamp == 25 * MS for now, stamp in sent["heard"])
-    # the second had waited for the first to leave, which is no work
-    assert listener.ages == pytest.approx([0.002] * len(listener.ages))
 
 
 def test_a_system_begins_when_everybody_has_agreed_in_order():
