@@ -444,7 +444,7 @@ class ControllerBlock(BlockBase):
             wanted = np.array([[np.nan]])
         if wanted.ndim != 2 or wanted.shape[1] != inputs.size or not np.isfinite(wanted).all():
             numbers = isinstance(answer, np.ndarray) and answer.ndim
-            shown = np.array2string(wanted, threshold=12) if numbers else repr(answer)
+            shown = np.array2string(answer, threshold=12) if numbers else repr(answer)
             raise ValueError(
                 f"command {shown} must be {inputs.size} finite numbers [{inputs.unit}]"
             )

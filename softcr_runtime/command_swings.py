@@ -9,8 +9,8 @@ from collections import deque
 import numpy as np
 
 SWINGS = "commands swing from limit to limit for longer than any reference explains"
-_WINDOW = 1.0  # over which inputs' travel is counted [s]
-_MOST = 6.0  # ranges that an input may travel in it [-]
+_WINDOW = 2.0  # over which the travel of inputs is counted [s]
+_MOST = 11.0  # ranges that an input may travel in it [-]
 
 
 class SwingWatch:
@@ -31,7 +31,7 @@ class SwingWatch:
         self._last: np.ndarray | None = None
 
     def swings(self, time: float, command: np.ndarray) -> bool:
-        """Whether an input has travelled too far in the last second.
+        """Whether an input has travelled too far lately.
 
         Args:
             time: of the command, on any clock that goes on [s].

@@ -5,7 +5,9 @@ differ from it in one figure: the loop of `softcr up hardware`, its blocks among
 Time is virtual: equal seeds give equal runs, however slow the machine.
 """
 
-from dataclasses import dataclass, replace
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,22 @@ from softcr_estimation.estimator import EstimatorBlock
 from softcr_hardware.plant import SimulatedPlant
 from softcr_hardware.plants import RodPlant, RodPlantSettings
 from softcr_hardware.virtual_bench import bench_system
-from softcr_hardware.virtual_devices import SENT, TRUE_TIP, DeviceFigures, EmulatedBench
+from softcr_hardware.virtual_devices import (
+    PLANS,
+    POSES,
+    PRESSURES,
+    SENT,
+    TRUE_TIP,
+    DeviceFigures,
+    EmulatedBench,
+)
 from softcr_models import Robot, load_robot
 from softcr_models.errors import UserError
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import plugin_settings
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.settings import Seconds
-from softcr_runtime.system import Computing, Parameters, Part
+from softcr_runtime.system import Computing, Missing, Parameters, Part, System, Wire
 from softcr_runtime.virtual import block_of
 from softcr_runtime.virtual_run import Log, run_system
 from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
@@ -52,6 +62,10 @@ class Bench(DeviceFigures):
     delay: int = 2  # ticks from a sample to the pressures that answer it, at least
     # of an estimate and its answer, half of it for each: they are made side by side [s]
     computing: float = 0.003
+    answering: Computing | None = None  # of the controller, where it is not the half of that
+    # topic -> messages on it that nobody hears
+    missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict)
+    lost: float = 0.0  # share of all messages, at random
 
 
 @dataclass(frozen=True)
@@ -197,9 +211,10 @@ def run_bench(cell: Cell, bench: Bench, duration: float) -> Result:
     loop = (
         reference,
         replace(estimator, computing=computing),
-        replace(controller, computing=computing),
+        replace(controller, computing=bench.answering or computing),
     )
     system, blocks = bench_system(devices, loop, cell.random("wires"), duration)
+    system = _with_gaps(system, bench, cell.stream("lost"))
     blocks[controller.name] = _controller(devices.robot, controller, bench.ramped)
     log = Log(TRUE_TIP, SENT, _REFERENCE)
     executor = run_system(
@@ -209,14 +224,35 @@ def run_bench(cell: Cell, bench: Bench, duration: float) -> Result:
     tips = np.array([pose.position for pose in log.values(TRUE_TIP)[-ticks:]])
     wanted = np.array([rows.tip_positions[0] for rows in log.values(_REFERENCE)[-ticks:]])
     enabled = devices.driver.report.decision.enabled
+    found = executor.block(controller.name).describe()
     return {
         "times": PERIOD * np.arange(ticks),
+        "vented": not enabled,
+        "delay": found["delay"],
         "tips": tips,
         "wanted": wanted,
         "error": np.linalg.norm(tips - wanted, axis=1) if enabled else np.full(ticks, np.nan),
         "sent": np.array(log.values(SENT)[-ticks:]),
         "predicted_only": executor.block(EstimatorBlock.name).describe()["predicted_only"],
     }
+
+
+def _with_gaps(system: System, bench: Bench, seed: int) -> System:
+    """With the messages that a bench loses on purpose: of a topic the same ones for everybody."""
+    if not (bench.missing or bench.lost):
+        return system
+
+    def heard(part: Part, topic: str) -> Wire:
+        wire = part.wires.get(topic, Wire(seed=seed + zlib.crc32(topic.encode())))
+        lost = max(wire.lost, bench.lost)
+        return replace(wire, missing=bench.missing.get(topic, ()), lost=lost)
+
+    topics = (PLANS, PRESSURES, POSES, "estimate/rod", "reference/rod", SENT)
+    parts = tuple(
+        replace(part, wires={**part.wires, **{topic: heard(part, topic) for topic in topics}})
+        for part in system.parts
+    )
+    return replace(system, parts=parts)
 
 
 def _controller(robot: Robot, part: Part, ramped: bool) -> ControllerBlock:

@@ -55,14 +55,14 @@ def planned(robot: Robot, settings: ReferenceSettings) -> Motion:
 
 
 def recorded(path: Path, robot: Robot) -> Motion:
-    """Pressures and commands of a bag.
+    """Pressures of a bag, and what was played.
 
     Raises:
         UserError: it cannot be read, or holds too few of either.
     """
     bag = Bag(path)
     read, sent = (read_topic(bag, f"pressure/{each}", inputs_of(robot))
-                  for each in ("state", "command"))  # fmt: skip
+                  for each in ("state", "sent"))  # fmt: skip
     if len(read) < 3 or not len(sent):
         raise UserError(
             f"{path}: {len(read)} pressures and {len(sent)} commands of {robot.name}; allowed are "
@@ -70,8 +70,8 @@ def recorded(path: Path, robot: Robot) -> Motion:
         )
     times = np.arange(read.stamps[0], read.stamps[-1], 1e9 * PERIOD)
     readings = np.stack([np.interp(times, read.stamps, column) for column in read.values.T], axis=1)
-    # a command is answered in the next tick
-    commands = held_commands(sent, times, round(0.5e9 * PERIOD))
+    # for each tick what was played in the middle of it
+    commands = held_commands(sent, times, -round(0.5e9 * PERIOD))
     return Motion(readings, np.where(np.isnan(commands), readings, commands))
 
 

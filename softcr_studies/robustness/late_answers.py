@@ -1,0 +1,225 @@
+"""What late answers cost: controllers that compute for long, that stop, and messages that are lost.
+
+The loop is the one of the wall clock on virtual time, where computing times are settings and no
+processor's speed counts: the simulation's, and the bench's behind the real driver of its valves.
+"""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from softcr_hardware.plant_errors import SAME_STRUCTURE
+from softcr_hardware.virtual_devices import PLANS, POSES, PRESSURES
+from softcr_runtime.panels import panels
+from softcr_runtime.registry import GRADIENT_MPC, NEMPC
+from softcr_runtime.settings import Seconds
+from softcr_runtime.system import Computing, Missing, Stop, System
+from softcr_studies.closed_loop import closed_loop, tracked
+from softcr_studies.results import Results
+from softcr_studies.robustness.bench_timing import Bench, run_bench
+from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
+
+SETTLED, BEGUN = 2.0, 1.0  # from here on errors are settled, and may be the largest ones [s]
+_AT = 4.0  # when something happens once [s]
+_ESTIMATING = 0.002  # of an estimate [s]
+_ROBOTS = ("licher2025", "licher2025_chain", "four_chambers", "two_segments")
+_PLANTS = (SAME_STRUCTURE, "typical")
+_SETTLED_ERROR, _LARGEST, _SPEED = (
+    "settled tip error", "largest tip error", "fastest, of the reference's fastest",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Late:
+    """One way of being late, in simulation or on a bench."""
+
+    name: str
+    robot: str = "licher2025"
+    plant: str = ""  # of the simulation; empty: the bench
+    computing: Computing = field(default=Computing(_ESTIMATING))  # of the controller
+    milliseconds: float = float("nan")  # of the same, for the picture
+    missing: dict[str, tuple[Missing, ...]] = field(default_factory=dict)
+    lost: float = 0.0
+
+
+class Settings(StudySettings):
+    """How long, and in which steps."""
+
+    seeds: Seeds = 1
+    duration: Seconds = Field(8.0, gt=_AT + 1.0, le=3600.0, description="of a run")
+    step: float = Field(
+        1.0, gt=0.0, le=40.0, description="of computing times up to 40 ms",
+        json_schema_extra={"unit": "ms"},
+    )  # fmt: skip
+    robots: str = Field(",".join(_ROBOTS), description="of the simulations, separated by commas")
+    bench: bool = Field(True, description="whether the virtual bench is run, too")
+
+
+def _computing(settings: Settings) -> list[tuple[str, Computing, float]]:
+    """Computing times that a loop must bear, and those that it may be led to rest by."""
+    short = np.arange(settings.step, 40.0 + 1e-9, settings.step).tolist()
+    told = [(f"{ms:g} ms", Computing(1e-3 * ms), ms) for ms in [1.0, *short[settings.step <= 1 :]]]
+    told.append(("5 to 35 ms at random", Computing(0.005, 0.035), float("nan")))
+    told += [(f"{ms:g} ms", Computing(1e-3 * ms), ms) for ms in (45.0, 60.0, 80.0, 100.0, 200.0)]
+    for seconds in (0.1, 0.3, 1.0):
+        stopped = Computing(_ESTIMATING, stops=(Stop(seconds=seconds, at=_AT),))
+        told.append((f"stops for {seconds:g} s", stopped, float("nan")))
+    return told
+
+
+def _cases(settings: Settings) -> list[Late]:
+    computing = _computing(settings)
+    robots = [word for word in map(str.strip, settings.robots.split(",")) if word]
+    cases = [
+        Late(f"{robot}, {plant}: {words}", robot, plant, each, ms)
+        for robot in robots
+        for plant in _PLANTS
+        for words, each, ms in computing
+    ]
+    if not settings.bench:
+        return cases
+    cases += [
+        Late(f"bench: {words}", computing=each, milliseconds=ms) for words, each, ms in computing
+    ]
+    for frames in (1, 3, 6, 12, 30):
+        for every, words in ((0.0, "once"), (0.5, "every 0.5 s")):
+            gap = {POSES: (Missing(count=frames, at=_AT, every=every),)}
+            cases.append(Late(f"bench: {frames} frames missing {words}", missing=gap))
+    for topic, count, words in ((PRESSURES, 10, "pressures"), (PLANS, 3, "plans")):
+        gap = {topic: (Missing(count=count, at=_AT, every=0.5),)}
+        cases.append(Late(f"bench: {count} {words} missing every 0.5 s", missing=gap))
+    cases.append(Late("bench: 1 % of all messages lost", lost=0.01))
+    return cases
+
+
+def run(cell: Cell) -> Result:
+    """One run; see `tracked` and `run_bench`."""
+    late, duration = cell.case, cell.settings.duration
+    computing = replace(late.computing, seed=cell.stream("computing"))
+    if not late.plant:
+        bench = Bench(
+            controller=cell.method, delay=1, answering=computing, missing=late.missing,
+            lost=late.lost,
+        )  # fmt: skip
+        return run_bench(cell, bench, duration)
+    wall = closed_loop(
+        cell, cell.method, "trajectory", robot=late.robot, duration=duration,
+        of={"plant": {"plant_errors": late.plant}, "reference": {"duration": duration + 1.0}},
+    )  # fmt: skip
+    result = tracked(cell, _on_the_wall_clock(wall, computing))
+    return result | {"vented": bool(np.allclose(result["commands"][-5:], 0.0))}
+
+
+def _on_the_wall_clock(system: System, answering: Computing) -> System:
+    """A loop whose blocks do not wait for each other; filter and controller take their time."""
+    parts = []
+    for part in system.parts:
+        computing = Computing()
+        if part.name == "estimator":
+            computing = Computing(_ESTIMATING)
+        elif part.name == system.parts[-1].name:
+            computing = answering
+        parts.append(replace(part.with_parameters({"mode": "wall"}), computing=computing))
+    return replace(system, parts=tuple(parts), simulated_time=False)
+
+
+def _settled(result: Result) -> float | None:
+    """[mm]; none of a robot that was led to rest."""
+    if result["vented"]:
+        return None
+    return float(1e3 * np.mean(result["error"][result["times"] >= SETTLED]))
+
+
+def _largest(result: Result) -> float | None:
+    """[mm] likewise."""
+    if result["vented"]:
+        return None
+    return float(1e3 * np.max(result["error"][result["times"] >= BEGUN]))
+
+
+def _speed(result: Result) -> float:
+    """Of the tip, by the reference's [-]."""
+    steps = np.diff(result["times"])[:, None]
+    own, wanted = (
+        np.linalg.norm(np.diff(result[name], axis=0) / steps, axis=1).max()
+        for name in ("tips", "wanted")
+    )
+    return float(own / wanted)
+
+
+def _musts() -> list[Must]:
+    """Up to 40 ms, and at random up to 35 ms; beyond, largest errors and speeds."""
+    musts = [Must(_SPEED, 2.0)]
+    for late in _cases(Settings()):
+        short = late.milliseconds <= 40.0 or "random" in late.name
+        bounds = None
+        if late.plant and short:
+            bounds = (0.2, 0.15, 4.0, 2.0)
+            if late.plant != SAME_STRUCTURE:
+                bounds = (
+                    (1.3, 1.3, 7.0, 7.0) if late.robot == "licher2025" else (0.5, 0.35, 6.0, 4.0)
+                )
+        elif short:
+            bounds = (0.5, 0.35, 6.0, 4.0)
+        if bounds:
+            musts.append(Must(_SETTLED_ERROR, *bounds[:2], case=late.name))
+            musts.append(Must(_LARGEST, *bounds[2:], case=late.name))
+            continue
+        gaps = {each.count for each in late.missing.get(POSES, ())}
+        frames = max(gaps, default=0)
+        most = (3.0, 1.5) if 0 < frames <= 6 else (8.0, 4.0) if 0 < frames <= 12 else (40.0, 20.0)
+        if late.lost or (late.missing and not frames):
+            most = (3.0, 3.0)
+        musts.append(Must(_LARGEST, *most, case=late.name))
+    return musts
+
+
+def _draw(results: Results, directory: Path) -> None:
+    """Settled and largest error against computing time, a column for each controller."""
+    lines: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+    methods = list(dict.fromkeys(cell.method for cell in results.cells))
+    for cell in results.cells:
+        found, ms = results.first(cell.case_name, cell.method), cell.case.milliseconds
+        settled, largest = _settled(found), _largest(found)
+        if np.isfinite(ms) and settled is not None and largest is not None:
+            label = cell.case_name.partition(":")[0]
+            lines.setdefault((cell.method, label), []).append((ms, settled, largest))
+    labels = ("settled tip error [mm]", "largest tip error [mm]")
+    with panels(
+        directory / "late_answers.png", labels, len(methods), x="computing / ms", sharey=True,
+        height=2.6,
+    ) as grid:  # fmt: skip
+        for (method, label), points in lines.items():
+            column = np.reshape(grid, (2, -1))[:, methods.index(method)]
+            times, settled, largest = np.array(sorted(points)).T
+            column[0].semilogy(times, settled, label=label)
+            column[1].semilogy(times, largest, label=label)
+            column[0].set_title(method)
+
+
+STUDY = Study(
+    name="robustness/late-answers",
+    source="",
+    summary="what late answers, stopped controllers and lost messages cost",
+    run=run,
+    cases=_cases,
+    methods=(GRADIENT_MPC, NEMPC),
+    settings=Settings,
+    metrics=(
+        Metric(_SETTLED_ERROR, "mm", _settled),
+        Metric(_LARGEST, "mm", _largest),
+        Metric(_SPEED, "-", _speed),
+        Metric("led to rest", "-", lambda result: float(result["vented"])),
+    ),
+    musts=_musts(),
+    draw=_draw,
+    exact="Time is virtual: computing times are settings, wires of the simulation take no time, "
+    "and an estimate takes 2 ms. The plants of the simulation are those of robustness/fair; the "
+    "bench's is "
+    "that of robustness/bench-timing, behind the emulated terminals and the real driver. The "
+    "reference is a motion of the nominal rod to 1.5 Hz. A robot that was led to rest has no tip "
+    "errors.",
+    about={"settled_from_s": SETTLED, "largest_from_s": BEGUN},
+)
