@@ -36,11 +36,13 @@ def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> Virtu
     system = system_with_file(hardware_system(options, Path()), options, warn)
     estimator, reference, controller = (part for part in system.parts if part.is_block)
     robot = load_robot(options.robot)
-    settings = RodPlantSettings(
-        bending_compliance_factor=options.bending_compliance_factor,
-        tip_mass_factor=options.tip_mass_factor,
-        tip_noise=1e-3 * options.tip_noise_mm,
-        pressure_noise=0.0,  # the valves' sensors have their own
+    settings = RodPlantSettings.model_validate(
+        {
+            "bending_compliance_factor": options.bending_compliance_factor,
+            "tip_mass_factor": options.tip_mass_factor,
+            "tip_noise": 1e-3 * options.tip_noise_mm,
+            "pressure_noise": 0.0,  # the valves' sensors have their own
+        }
     )
     plant = RodPlant(robot, settings, options.seed).simulated
     assert isinstance(plant, SimulatedPlant)  # of the same structure

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -39,7 +40,7 @@ class VirtualSystem:
     failure: Callable[[], str] = lambda: ""
 
 
-VirtualSystemOf = Callable[[PlantOptions, Callable[[str], None]], VirtualSystem]
+VirtualSystemOf = Callable[[Any, Callable[[str], None]], VirtualSystem]
 """Makes a system of options; told whom to warn of what is left without effect."""
 
 
