@@ -68,8 +68,9 @@ class SpringPlant:
     def follow(self, command: np.ndarray) -> None:
         self.command = command
 
-    def idle(self) -> None:
+    def idle(self) -> np.ndarray:
         self.command = np.zeros(self.chambers)
+        return self.command
 
     def advance(self, duration: float) -> None:
         held = np.concatenate([self.state, self.command])

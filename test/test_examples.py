@@ -15,6 +15,7 @@ from softcr_runtime import command_line
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.codecs import codec
+from softcr_runtime.guard import MOST_REFUSALS
 from softcr_runtime.virtual import VirtualExecutor
 from softcr_studies.cell import Cell, StudySettings
 from softcr_studies.closed_loop import closed_loop, tracked
@@ -74,7 +75,7 @@ def test_the_controller_follows_a_setpoint_with_the_house_s_filter():
 def test_a_robot_of_four_chambers_is_followed_by_the_gradient_mpc():
     published, executor = run_on_virtual_time(4, robot=FOUR_CHAMBERS, controller="rod_mpc")
     assert not executor.complaints
-    assert published["pressure/command"][max(published["pressure/command"])].shape == (4,)
+    assert published["pressure/sent"][max(published["pressure/sent"])].shape == (4,)
     assert 1e3 * tip_errors(published)[-140:].mean() < 1.0  # [mm]
 
 
@@ -201,8 +202,9 @@ def test_a_controller_that_breaks_down_in_a_run_of_nodes_is_one_line_and_vents(t
     bag = Bag(tmp_path / "results" / "latest")
     counts = {topic: info.count for topic, info in bag.topics.items()}
     assert counts["/pressure/state"] == counts["/mocap/tip/pose"] == 141
-    assert counts["/pressure/command"] == 142  # held, vented, and the last words
-    last = [message.decode() for message in bag.messages("/pressure/command")][-1]
+    assert counts["/pressure/sent"] == 141
+    assert counts["/pressure/plan"] == 59 + MOST_REFUSALS  # the last of these leads to rest
+    last = [message.decode() for message in bag.messages("/pressure/sent")][-1]
     assert list(last.effort) == [0.0, 0.0, 0.0]
 
 

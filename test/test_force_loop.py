@@ -125,7 +125,7 @@ def test_an_estimator_is_told_what_its_settings_ask_for(monkeypatch):
     assert heard(TWO, use_body_poses=False)[0] == topics[:2]
     assert heard(load_robot("licher2025"))[0] == topics[:2]
     with_filter = heard(load_robot("licher2025"), pressure_filter=True)[0]
-    assert with_filter == [*topics[:2], "pressure/command"]
+    assert with_filter == [*topics[:2], "pressure/sent"]
 
 
 # --- the loop -----------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_a_controller_without_a_force_in_its_model_uses_what_else_is_estimated()
 @pytest.mark.slow
 def test_the_loop_finds_what_pulls_at_the_tip(ran):
     _, sent = ran
-    assert max(e.value.max() for e in sent if e.topic == "pressure/command") > 1e3
+    assert max(e.value.max() for e in sent if e.topic == "pressure/sent") > 1e3
     estimates = {e.stamp: e.value for e in sent if e.topic == "estimate/rod"}
     known = {t: known_tip_force(v.parameters, v.parameters_std) for t, v in estimates.items()}
     assert all(force is None for stamp, force in known.items() if stamp < 4.5e9)

@@ -32,15 +32,16 @@ from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.block import BlockBase, Input, Output
-from softcr_runtime.codecs import codec
+from softcr_runtime.codecs import Expected, codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.join import Tick
 from softcr_runtime.messages import pose_to_message, pressures_to_message
-from softcr_runtime.replay.bag_replay import Counts
+from softcr_runtime.replay.bag_replay import Counts, ReplayTask
 from softcr_runtime.replay.recorded_messages import RecordedSamples
 from softcr_runtime.replay.replayed import Replayed, ReplayedBlock, ReplayExecutor
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings, setting_values
+from softcr_runtime.system import Computing
 from softcr_runtime.tick_records import (
     RESET,
     TICK,
@@ -52,10 +53,13 @@ from softcr_runtime.tick_records import (
 from softcr_runtime.tick_records import TOPIC as TICKS
 from softcr_runtime.topics import TOPICS
 from softcr_runtime.values import Pose
+from softcr_runtime.virtual_run import Log, run_system
 from softcr_tools import cli
 from softcr_tools.replay.command import _changes
-from softcr_tools.replay.offline import compare
+from softcr_tools.replay.offline import compare, replay
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
 
 ROBOT = load_robot("licher2025")
 PRESSURES, POSES, SENT = "pressure/state", "mocap/tip/pose", "pressure/sent"
@@ -297,6 +301,38 @@ def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
             copied = [m.payload for m in Bag(run / "bag-replay").messages(topic)]
             assert copied == [m.payload for m in Bag(run).messages(topic)]
     assert (run / "bag-replay" / "comparison.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("controller", ["rod_mpc", "nempc"])
+def test_a_run_with_late_answers_comes_back_to_the_bit(tmp_path, controller):
+    """Answers come 20 ms after their estimate began, which is more than a period of 14.3 ms."""
+    words = {"controller": controller, "mode": "wall", "reference": "tip_circle", "duration": "1.5"}
+    words |= {"population": "32"} if controller == "nempc" else {}
+    system = simulation_system(SimulationOptions.of_options(words), tmp_path / "bag")
+    late = tuple(
+        replace(part, computing=Computing(0.020 if part.name == system.controller else 0.002))
+        for part in system.parts
+    )
+    log = Log("pressure/plan")
+    run_system(replace(system, parts=late), log, bag=tmp_path / "bag")
+    sent = log.values("pressure/plan")
+    assert len(sent) > 40  # every second estimate is answered
+    recorded, task = Bag(tmp_path / "bag"), ReplayTask(True, None, {})
+    again = replay(recorded, task, tmp_path / "again", Console(quiet=True))
+    for counts in (again.estimates, again.commands):
+        assert counts.identical == counts.compared == counts.recorded
+        assert counts.replayed - counts.recorded in (0, 1)  # of a tick that the end cut short
+    assert again.commands.recorded == len(sent)
+    assert again.command_difference_kpa.max == 0.0
+    # the newest estimate waits until the one before is answered, a period at most: with 2 ms of the
+    # estimator and 20 ms of computing answers are up to 36 ms old, so plans begin three ticks later
+    topic, kept = "pressure/plan", codec("pressure/plan", Expected(tuple(ROBOT.chamber_names)))
+    delays = []
+    for message in Bag(tmp_path / "again").messages(topic):
+        stamp = header_stamp(message.payload)
+        due = kept.decode(message.decode()).due
+        delays.append((due[0] - stamp) * 1e-9 / PERIOD)
+    assert np.round(delays[-20:]).tolist() == [3.0] * 20
 
 
 # --- joining without word from the estimator -----------------------------------------------------

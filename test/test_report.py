@@ -43,7 +43,7 @@ QOS = Qos(
 PERIOD = 1 / 70  # [s]
 DECODED = {
     "simulation/truth/tip/pose", "simulation/truth/rod", "mocap/tip/pose", "estimate/tip/pose",
-    "estimate/rod", "reference/rod", "pressure/command", "pressure/state", "force_torque/wrench",
+    "estimate/rod", "reference/rod", "pressure/sent", "pressure/state", "force_torque/wrench",
     "/diagnostics",
 }  # fmt: skip
 CHAMBERS = ["chamber_1", "chamber_2", "chamber_3"]
@@ -182,7 +182,7 @@ def closed_loop(duration: float = 8.0, reference=circle) -> list[tuple[str, int,
             ("simulation/truth/rod", stamp, rod_cloud(stamp, tip, 12, 48.0, 0.0)),
             ("mocap/tip/pose", stamp, pose_stamped(stamp, tip + 1e-4)),
             ("pressure/state", stamp, joint_state(stamp, [2.1e4, 5e4, 4e4])),
-            ("pressure/command", stamp, joint_state(stamp, command)),
+            ("pressure/sent", stamp, joint_state(stamp, command)),
             ("force_torque/wrench", stamp, wrench(stamp, np.array([3.0, 0, 4, 0, 0.1, 0]))),
             ("estimate/tip/pose", stamp, pose_with_covariance(stamp, tip + ESTIMATE_OFFSET)),
             ("estimate/rod", stamp, rod_cloud(stamp, tip, 7, compliance, 0.25)),
@@ -371,7 +371,7 @@ def test_what_follows_the_venting_command_is_not_the_controllers_error(tmp_path)
     messages = closed_loop(2.0)
     stamps = ticks(2.5)[round(2.0 / PERIOD) :]
     messages.append(
-        ("pressure/command", stamps[0] + 10**6, joint_state(stamps[0] + 10**6, [0] * 3))
+        ("pressure/sent", stamps[0] + 10**6, joint_state(stamps[0] + 10**6, [0] * 3))
     )
     for stamp in stamps:  # the rod falls, the reference goes on
         tip = np.array([0.0, 0.0, 0.05])
@@ -403,7 +403,7 @@ def test_on_hardware_mocap_takes_the_place_of_the_truth(tmp_path):
     "topics",
     [
         ["reference/rod"],
-        ["estimate/rod", "estimate/tip/pose", "pressure/command"],  # a dead estimator
+        ["estimate/rod", "estimate/tip/pose", "pressure/sent"],  # a dead estimator
         ["/diagnostics"],
         sorted(set(TOPICS) - {"pressure/state"}),
         sorted(set(TOPICS) - {"/diagnostics"}),

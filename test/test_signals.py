@@ -47,7 +47,7 @@ def test_the_same_role_is_found_on_every_robot(read):
     for role, sources in ROLES.items():
         assert {topic for topic, _ in sources} <= set(TOPICS), role
     assert read.role("reference tip").topic == "reference/rod"
-    assert read.role("commands").topic == "pressure/command"
+    assert read.role("commands").topic == "pressure/sent"
     assert len(read.tip) == len(read.role("true tip"))
 
 

@@ -117,10 +117,10 @@ def test_the_commands_of_a_planned_motion_make_its_pressures():
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory):
-    """Readings every 9 ms that rise by 100 Pa each, of commands that are 1 kPa above."""
+    """Readings every 9 ms that rise by 100 Pa each, of played commands that are 1 kPa above."""
     made = OfflineBag()
     for number in range(1, 9):
-        for topic, more in (("pressure/state", 0.0), ("pressure/command", 1e3)):
+        for topic, more in (("pressure/state", 0.0), ("pressure/sent", 1e3)):
             pressures, stamp = np.full(3, 2e4 + 100.0 * number + more), 9_000_000 * number
             message = pressures_to_message(pressures, ROBOT.chamber_names, stamp)
             made.add(topic, stamp, message)
@@ -133,10 +133,9 @@ def test_a_bag_is_resampled_and_its_commands_are_held(bag):
     times = 0.009 + PERIOD * np.arange(len(motion.readings))
     assert len(times) == 5
     assert motion.readings[:, 1] == pytest.approx(2e4 + 100.0 * times / 0.009)
-    # a command is answered in the next tick: the newest one half a period ago
-    newest = np.floor((times - PERIOD / 2) / 0.009)
-    wanted = np.where(newest >= 1, 2.1e4 + 100.0 * newest, motion.readings[:, 0])
-    assert motion.commands[:, 0] == pytest.approx(wanted)
+    # each is played until the next one; of a tick that counts which was in the middle of it
+    newest = np.floor((times + PERIOD / 2) / 0.009)
+    assert motion.commands[:, 0] == pytest.approx(2.1e4 + 100.0 * newest)
 
 
 def test_a_recorded_motion_is_reported(bag):

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from softcr_models.robot import load_robot
-from softcr_runtime.messages import pressures_from_message
+from softcr_runtime.messages import plan_from_message, pressures_from_message
 
 CHAMBERS = load_robot("licher2025").chamber_names
 # a small population: these tests are about the nodes, not about control
@@ -59,7 +59,13 @@ def test_runs_in_lockstep_are_equal_to_the_bit(tmp_path):
         found = messages(tmp_path / name)
         payloads.append({topic: [raw for _, raw, _ in rows] for topic, rows in found.items()})
     first, second = payloads
-    expected = {"pressure/command", "pressure/state", "mocap/tip/pose", "force_torque/wrench"}
+    expected = {
+        "pressure/plan",
+        "pressure/sent",
+        "pressure/state",
+        "mocap/tip/pose",
+        "force_torque/wrench",
+    }
     expected |= {"estimate/rod", "estimate/tip/pose", "reference/rod", "simulation/truth/rod"}
     assert expected <= first.keys()
     # these tell wall time, or the names of the run's files
@@ -68,7 +74,7 @@ def test_runs_in_lockstep_are_equal_to_the_bit(tmp_path):
     for topic in first.keys() - others:
         assert len(first[topic]) >= 104, topic
         assert first[topic] == second[topic], topic
-    assert len(set(first["pressure/command"])) > 50
+    assert len(set(first["pressure/plan"])) > 50
 
 
 @pytest.mark.slow
@@ -171,9 +177,9 @@ def test_ctrl_c_ends_cleanly_with_a_readable_bag(tmp_path):
     assert process.returncode == 0, output
     found = messages(tmp_path)
     assert len(found["estimate/rod"]) > 50
-    # the last command vents
-    last = found["pressure/command"][-1][2]
-    assert pressures_from_message(last, CHAMBERS, "pressure/command").tolist() == [0.0, 0.0, 0.0]
+    # the last packet vents
+    last = plan_from_message(found["pressure/plan"][-1][2], CHAMBERS, "pressure/plan")
+    assert last.commands[-1].tolist() == [0.0, 0.0, 0.0]
     assert Path(tmp_path / "latest" / "report.html").is_file()
 
 

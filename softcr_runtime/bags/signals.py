@@ -279,7 +279,8 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
                 _hear(nodes, message.time, diagnostics_from_message(content))
             else:
                 if topic not in of_topic:
-                    kind = topic.partition("/")[0] if hasattr(content, "name") else topic
+                    named = hasattr(content, "name") or hasattr(content, "joint_names")
+                    kind = topic.partition("/")[0] if named else topic
                     ordered = actuators.setdefault(kind, _actuators_of(content))
                     of_topic[topic] = _OfTopic(topic, content, ordered)
                 of_topic[topic].take(content)
@@ -307,10 +308,10 @@ def _hear(nodes: dict[str, NodeStatus], time: int, reports: Iterable[DiagnosticR
 
 
 def _actuators_of(message: Any) -> tuple[str, ...]:
-    """Of inputs, or of those that an estimate tells it was made with."""
+    """Of inputs, of a plan, or of those that an estimate tells it was made with."""
     told = (each.name for each in getattr(message, "fields", ()))
     inputs = (name.removeprefix(INPUT) for name in told if name.startswith(INPUT))
-    return tuple(getattr(message, "name", inputs))
+    return tuple(getattr(message, "name", getattr(message, "joint_names", inputs)))
 
 
 class _OfTopic:
