@@ -281,7 +281,7 @@ class ControllerBlock(BlockBase):
         """What the packet before has planned for now."""
         if not self._answers:
             return []
-        planned = self._played.at(self._due(now))
+        planned = self._planned(now, 0)
         return [self._packet(now, (self._rest if planned is None else planned)[None])]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
@@ -291,7 +291,7 @@ class ControllerBlock(BlockBase):
         self._vents += 1
         self.controller.reset()
         self._venting = True
-        played = self._played.at(now)
+        played = self._planned(now, -1)
         begin = self._rest if played is None else played
         end = begin if self._holds_still else self._rest
         ticks = max(round(_REST_TIME / self.settings.period), 1)
@@ -345,6 +345,11 @@ class ControllerBlock(BlockBase):
         """When an answer to an estimate begins to count [ns]."""
         return now + self._delay * self._period
 
+    def _planned(self, now: int, ticks: int) -> np.ndarray | None:
+        """(m,) the command of the packets before in the tick in which an answer to an estimate
+        begins to count, or of so many ticks later; stamps are no whole periods apart."""
+        return self._played.at(self._due(now) + ticks * self._period + self._period // 2)
+
     def _packet(self, now: int, plan: np.ndarray) -> Output:
         """A plan (N, m) that answers an estimate, as it is sent."""
         packet = CommandPacket.regular(self._due(now), self._period, plan)
@@ -374,7 +379,7 @@ class ControllerBlock(BlockBase):
         if not self._too_late:
             self._too_late = late > len(last) // 2 or self._apart > self._rarest
         elif late == 0 and self._apart < _AGAIN * self._rarest:
-            self._too_late = False
+            self._too_late = self._venting = False
             self.controller.reset()
 
     @property
@@ -399,9 +404,9 @@ class ControllerBlock(BlockBase):
             return []
         usual = median(list(self._latencies)[-_JUDGED:])
         return [
-            f"{self.title}.command: answers are {1e3 * usual:.0f} ms old and {1e3 * self._apart:.0f} "
-            f"ms apart, must be at most {1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms: "
-            "the robot is led to rest"
+            f"{self.title}.command: answers are {1e3 * usual:.0f} ms old and "
+            f"{1e3 * self._apart:.0f} ms apart, must be at most "
+            f"{1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms: the robot is led to rest"
         ]
 
     def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
@@ -448,7 +453,7 @@ class ControllerBlock(BlockBase):
             raise ValueError(
                 f"command {shown} must be {inputs.size} finite numbers [{inputs.unit}]"
             )
-        before = self._played.at(self._due(now) - 1)
+        before = self._planned(now, -1)
         if before is None:
             before = self._sent
         steps = np.abs(np.diff(wanted, axis=0, prepend=before[None]))

@@ -4,15 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from softcr_control.controller import ControllerBlock
+from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_models import load_robot
 from softcr_runtime.sample import Sample
 from softcr_runtime.values import ReferenceRows, StateEstimate
 
 PERIOD = 1 / 70
 ROBOT = load_robot("licher2025")
-WAITED = 2 * PERIOD
 MEASURED = np.full(3, 5e3)  # [Pa]
 
 
@@ -22,70 +24,54 @@ def block_of(make=None, **told):
 
 
 @pytest.fixture(scope="module")
-def blocks():
-    bench = {"sampling": "separate", "command_age": WAITED}
-    return {
-        name: block_of(**settings)
-        for name, settings in {
-            "simulator": {},
-            "waiting valves": bench,
-            "hasty valves": bench | {"command_age": 0.0},
-        }.items()
-    }
+def plain():
+    return block_of()
 
 
 def delay_after(block, *latencies):
-    """[ticks] In periods the latencies of 15 answers, those named last."""
+    """[ticks] of the next answer, after answers of these ages [periods]."""
     block.reset()
-    for latency in [latencies[0]] * (15 - len(latencies)) + list(latencies):
+    for latency in latencies:
         block.answered(latency * PERIOD)
-        block._delay = block.describe()["delay"]  # as the next answer is planned
     return block.describe()["delay"]
 
 
-def test_the_simulator_follows_from_the_next_tick_on(blocks):
-    block = blocks["simulator"]
-    assert (delay_after(block, 0.5), block.age_to_send()) == (1, 0.0)
-    assert (delay_after(block, 1.2), block.age_to_send()) == (2, 0.0)
-    assert delay_after(block, 0.5, 1.9) == 1
+@pytest.mark.parametrize(
+    ("latencies", "delay"),
+    [
+        ((0.5,), 1),
+        ((0.97,), 1),
+        ((0.99,), 2),  # too near to the tick to be there for it
+        ((1.2,), 2),
+        ((0.5, 1.9, 0.5), 2),  # the latest one counts
+        ((3.3, 0.5), 4),
+        ((9.0, *[0.5] * 69), MAXIMUM_DELAY),  # no longer than can be predicted over
+        ((9.0, *[0.5] * 70), 1),  # and no longer than it is among the last 70
+        ((-0.3,), 1),  # a clock that was set back
+    ],
+)
+def test_an_answer_is_planned_for_when_the_latest_of_the_last_would_be_there(
+    plain, latencies, delay
+):
+    assert delay_after(plain, *latencies) == delay
 
 
-def test_a_late_first_answer_changes_no_plan(blocks):
-    block = blocks["simulator"]
-    block.reset()
-    planned = []
-    for latency in (1.1, *[0.8] * 14):
-        block.answered(latency * PERIOD)
-        planned.append(block.describe()["delay"])
-    assert set(planned) == {1}
+def test_answers_are_planned_no_earlier_than_they_shall_be():
+    block = block_of(least_delay=3)
+    assert block.describe()["delay"] == 3
+    assert delay_after(block, 0.5) == 3
+    assert delay_after(block, 3.5) == 4
 
 
-def test_a_plan_for_later_ends_with_the_answers_that_asked_for_it(blocks):
-    block = blocks["simulator"]
-    assert delay_after(block, 1.2) == 2
-    for _ in range(15):
-        block.answered(0.8 * PERIOD)
-    assert block.describe()["delay"] == 1
+def test_on_the_bench_answers_are_planned_for_when_the_valves_have_seen_them():
+    """Their node takes a few milliseconds, which simulated valves do not."""
+    bench = block_of(sampling="separate")
+    assert delay_after(bench, 0.7) == 1
+    assert delay_after(bench, 0.8) == 2
 
 
-def test_waiting_valves_get_answers_at_once_and_follow_all_at_one_age(blocks):
-    block = blocks["waiting valves"]
-    assert (delay_after(block, 0.3), block.age_to_send()) == (2, 0.0)
-    assert (delay_after(block, 1.6), block.age_to_send()) == (2, 0.0)
-    assert delay_after(block, 1.6, 2.4) == 2  # one that was late
-
-
-def test_answers_too_late_for_that_are_held_back_to_a_later_tick(blocks):
-    block = blocks["waiting valves"]
-    assert delay_after(block, 1.6, 2.1, 2.1) == 3
-    assert 2 * PERIOD < block.age_to_send() < 3 * PERIOD
-    assert delay_after(block, 9.0) == 4
-
-
-def test_hasty_valves_get_answers_just_before_the_tick_they_are_planned_for(blocks):
-    block = blocks["hasty valves"]
-    assert delay_after(block, 1.2) == 2
-    assert 1.5 * PERIOD < block.age_to_send() < 2 * PERIOD
+def test_in_lockstep_every_answer_is_there_in_the_next_tick():
+    assert delay_after(block_of(mode="lockstep"), 4.0, 4.0) == 1
 
 
 # --- what is sent -------------------------------------------------------------------------------
@@ -111,21 +97,52 @@ def asked():
     return block_of(lambda context: controller), controller
 
 
-def ticked(block, stamp=1, others=None, inputs=MEASURED):
-    """The command that answers a rod at rest, whose estimate was made with some inputs."""
+def stamp_of(cycle):
+    return round(1e9 * cycle * PERIOD)
+
+
+def samples_of(block, cycle, others=None, inputs=MEASURED):
+    """An estimate of a rod at rest, made with some inputs, and a reference."""
     state = block.model.equilibrium(
         np.zeros(3), np.array([p.nominal for p in block.model.parameters])
     )
+    stamp = stamp_of(cycle)
     rows = ReferenceRows(stamp, PERIOD, np.tile(state, (9, 1)), np.zeros((9, 3)))
     values = {
         "estimate/rod": StateEstimate(state, {}, inputs=inputs),
         "reference/rod": rows,
         **(others or {}),
     }
-    samples = {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
-    (output,) = block.tick(stamp, samples)
-    assert (output.topic, output.stamp) == ("pressure/command", stamp)
+    return {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
+
+
+def ticked(block, cycle=1, others=None, inputs=MEASURED):
+    """The packet that answers them."""
+    stamp = stamp_of(cycle)
+    return packet_of(block.tick(stamp, samples_of(block, cycle, others, inputs)), stamp)
+
+
+def packet_of(outputs, stamp):
+    (output,) = outputs
+    assert (output.topic, output.stamp) == ("pressure/plan", stamp)
     return output.value
+
+
+def in_periods(packet, cycle):
+    """Due times after the estimate of a cycle."""
+    return (np.array(packet.due) - stamp_of(cycle)) / (1e9 * PERIOD)
+
+
+def test_an_answer_is_a_packet_whose_commands_are_due_a_period_apart(asked):
+    block, controller = asked
+    block.reset()
+    for answer in (np.full(3, 1e3), np.full((5, 3), 1e3)):
+        controller.answer = answer
+        packet = ticked(block, 7)
+        np.testing.assert_array_equal(packet.commands, np.atleast_2d(answer))
+        assert in_periods(packet, 7) == pytest.approx(1 + np.arange(len(packet.due)), abs=1e-6)
+    block.answered(2.5 * PERIOD)
+    assert in_periods(ticked(block, 10), 10) == pytest.approx(3 + np.arange(5), abs=1e-6)
 
 
 def test_whatever_a_controller_asks_for_stays_within_limits_and_rate(asked):
@@ -134,56 +151,165 @@ def test_whatever_a_controller_asks_for_stays_within_limits_and_rate(asked):
     limits = ROBOT.pressure_limits
     step = limits.maximum_rate * PERIOD
     controller.answer = np.array([1e9, -1e9, 0.5 * step])
-    first = ticked(block, 1)
+    first = ticked(block, 1).commands[0]
     assert first == pytest.approx([limits.minimum + step, limits.minimum, 0.5 * step])
-    for stamp in range(2, 200):
-        last = ticked(block, stamp)
+    for cycle in range(2, 200):
+        last = ticked(block, cycle).commands[0]
     assert last == pytest.approx([limits.maximum, limits.minimum, 0.5 * step])
     assert block.describe()["clipped"] == 199
 
 
-@pytest.mark.parametrize("answer", [np.full(3, np.nan), np.zeros(2), np.array(1.0)])
+@settings(max_examples=60, deadline=None)
+@given(
+    plans=st.lists(
+        st.lists(st.lists(st.floats(-2e5, 3e5), min_size=3, max_size=3), min_size=1, max_size=6),
+        min_size=1,
+        max_size=5,
+    ),
+    ages=st.lists(st.floats(0.1, 9.0), min_size=5, max_size=5),
+    skipped=st.lists(st.integers(1, 4), min_size=5, max_size=5),
+)
+def test_what_is_played_of_any_plans_keeps_limits_and_rate(asked, plans, ages, skipped):
+    """Packets are played by hand, all of them in time, whatever the delay and the ticks between."""
+    block, controller = asked
+    block.reset()
+    limits, cycle, planned = ROBOT.pressure_limits, 1, {0: np.zeros(3)}
+    for plan, age, ticks in zip(plans, ages, skipped, strict=False):
+        controller.answer = np.array(plan)
+        delay = block.describe()["delay"]
+        packet = ticked(block, cycle)
+        begin = cycle + delay
+        planned = {tick: command for tick, command in planned.items() if tick < begin}
+        planned |= {begin + row: command for row, command in enumerate(packet.commands)}
+        block.answered(age * PERIOD)
+        if block.warnings():
+            return  # led to rest: another test's
+        cycle += ticks
+    played, now = [], np.zeros(3)
+    for tick in range(max(planned) + 1):
+        now = planned.get(tick, now)  # held where nothing is due
+        played.append(now)
+    played = np.array(played)
+    assert played.min() >= limits.minimum
+    assert played.max() <= limits.maximum
+    steps = np.abs(np.diff(played, axis=0))
+    assert steps.max(initial=0.0) <= limits.maximum_rate * PERIOD * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        np.full(3, np.nan),
+        np.zeros(2),
+        np.array(1.0),
+        np.zeros((2, 2, 3)),
+        np.array([[1.0, 1.0, 1.0], [0.0, 0.0, np.inf]]),
+    ],
+)
 def test_an_answer_that_is_none_is_refused_and_changes_nothing(asked, answer):
     block, controller = asked
     block.reset()
     controller.answer = np.full(3, 1e3)
-    before = ticked(block)
+    before = ticked(block).commands
     controller.answer = answer
     with pytest.raises(ValueError, match="must be 3 finite numbers"):
         ticked(block, 2)
     controller.answer = np.full(3, 1e3)
-    assert ticked(block, 3) == pytest.approx(before)
+    assert ticked(block, 3).commands == pytest.approx(before)
 
 
-def test_a_vent_is_zero_at_once_and_begins_the_controller_anew_once(asked):
+def test_a_tick_that_is_refused_repeats_what_was_planned_for_it(asked):
     block, controller = asked
     block.reset()
-    controller.answer = np.full(3, 5e3)
-    step = ROBOT.pressure_limits.maximum_rate * PERIOD
-    while (sent := ticked(block)).max() < 5e3:
-        pass
+    assert not packet_of(block.hold(stamp_of(1)), stamp_of(1)).commands.any()
+    controller.answer = np.outer(np.arange(1, 5), np.full(3, 1e3))
+    ticked(block, 2)  # due in the ticks 3, 4, 5, 6
+    for cycle, planned in ((4, 3e3), (5, 3e3), (9, 3e3)):  # and then it is held
+        held = packet_of(block.hold(stamp_of(cycle)), stamp_of(cycle))
+        np.testing.assert_array_equal(held.commands, np.full((1, 3), planned))
+        assert in_periods(held, cycle) == pytest.approx([1], abs=1e-6)
+
+
+def test_a_vent_is_one_packet_along_a_ramp_and_begins_the_controller_anew_once(asked):
+    block, controller = asked
+    block.reset()
+    controller.answer = np.full((8, 3), 5e3)
+    ticked(block)
     resets = controller.resets
-    for _ in range(3):
-        (output,) = block.idle(7, "inputs overdue")
-        assert (output.topic, output.stamp) == ("pressure/command", 7)
-        assert not output.value.any()
+    packet = packet_of(block.idle(stamp_of(3), "inputs overdue"), stamp_of(3))
+    # from what is played to nothing within half a second, evenly, from the due tick on
+    falling = 5e3 * (1 - np.arange(1, 36) / 35)
+    assert packet.commands == pytest.approx(np.tile(falling[:, None], 3), abs=1e-9)
+    assert in_periods(packet, 3) == pytest.approx(1 + np.arange(35), abs=1e-5)
+    for cycle in (4, 5, 9):
+        assert block.idle(stamp_of(cycle), "inputs overdue") == []
     assert controller.resets == resets + 1
     assert block.describe()["vents"] == 1
     assert block.warnings() == ["estimate or reference is missing: vented"]
     # after it pressures rise from nothing, as fast as they may
-    assert sent == pytest.approx(np.full(3, 5e3))
-    assert ticked(block, 8) == pytest.approx(np.full(3, min(step, 5e3)))
+    step = ROBOT.pressure_limits.maximum_rate * PERIOD
+    controller.answer = np.full(3, 9e4)
+    assert ticked(block, 60).commands[0] == pytest.approx(np.full(3, step))
     assert block.warnings() == []
+
+
+def test_a_vent_goes_on_from_what_is_played_when_it_begins(asked):
+    """With answers that take three ticks, the plan before goes on until then."""
+    block, controller = asked
+    block.reset()
+    block.answered(2.5 * PERIOD)
+    controller.answer = np.outer(np.arange(1, 9), np.full(3, 1e3))
+    ticked(block, 1)  # 1 kPa in tick 4, 4 kPa in tick 7, which is the one before the vent
+    packet = packet_of(block.idle(stamp_of(5), "stopped"), stamp_of(5))
+    assert in_periods(packet, 5)[0] == pytest.approx(3, abs=1e-6)
+    assert packet.commands[0] == pytest.approx(np.full(3, 4e3 * 34 / 35))
+    assert not packet.commands[-1].any()
+
+
+def test_answers_too_late_for_any_plan_lead_to_rest_until_they_are_in_time(asked):
+    block, controller = asked
+    block.reset()
+    controller.answer = np.full((8, 3), 5e3)
+    late, cycle = (MAXIMUM_DELAY + 0.5) * PERIOD, 1
+
+    def answer(age):
+        nonlocal cycle
+        cycle += 2
+        outputs = block.tick(stamp_of(cycle), samples_of(block, cycle))
+        block.answered(age)
+        return [output.value.commands for output in outputs]
+
+    assert answer(late)[0].shape == (8, 3)
+    assert answer(0.5 * PERIOD)[0].shape == (8, 3)  # one of three is no reason
+    assert answer(late)[0].shape == (8, 3)
+    told = block.warnings()
+    assert len(told) == 1
+    assert f"answers are {1e3 * late:.0f} ms old" in told[0]
+    assert "the robot is led to rest" in told[0]
+    (rest,) = answer(late)
+    assert not rest[-1].any()
+    assert np.abs(np.diff(rest, axis=0)).max() < 5e3 / 30
+    seen = len(controller.seen)
+    assert answer(late) == answer(0.5 * PERIOD) == answer(0.5 * PERIOD) == []
+    assert len(controller.seen) == seen + 3  # computed, but not sent
+    assert block.warnings()
+    assert answer(0.5 * PERIOD) == []
+    assert block.warnings() == []
+    resets = controller.resets
+    (again,) = answer(0.5 * PERIOD)
+    assert again.shape == (8, 3)
+    assert controller.resets == resets
+    assert block.describe()["vents"] == 1
 
 
 def test_a_controller_is_told_the_delay_that_its_answer_will_have(asked):
     block, controller = asked
     block.reset()
     for latency, expected in ((0.5, 1), (1.2, 2)):
-        for _ in range(15):
-            block.answered(latency * PERIOD)
+        block.answered(latency * PERIOD)
         ticked(block)
         assert controller.seen[-1].delay == expected
+        assert controller.seen[-1].last_age == latency * PERIOD
 
 
 def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):

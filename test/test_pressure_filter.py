@@ -37,8 +37,7 @@ def driven(ticks, noise, rng, delay=1, ramped=False):
 
 
 def filtered(readings, commands, missing=()):
-    """(T, 3) what a filter makes of readings; what was played from each tick on is heard in the next
-    one."""
+    """(T, 3) what a filter makes of readings; what was played in a tick is heard at its end."""
     pressures, found = PressureFilter(LAG, DT), []
     for k, reading in enumerate(readings):
         if k > 0 and k - 1 not in missing:

@@ -338,9 +338,10 @@ def test_the_regulator_bends_the_robot_to_its_setpoint(run):
     found = np.array([truth[name] for name in NAMES])
     scale = np.array([60.0, 0.3, 0.3] * 2)
     assert (np.abs(found - SETPOINTS[0]) / scale).max() < 0.02
-    torques = np.array(list(log["torque/command"].values()))
-    assert not torques[-1].any()  # the controller's last word
-    assert np.abs(np.diff(torques[-20:-1], axis=0)).max() < 0.02  # calm, not from limit to limit
+    plans = list(log["torque/plan"].values())
+    assert not plans[-1].commands[-1].any()  # the controller's last word
+    torques = np.array([plan.commands[0] for plan in plans[:-1]])
+    assert np.abs(np.diff(torques[-19:], axis=0)).max() < 0.02  # calm, not from limit to limit
 
 
 def test_a_bag_is_a_motion_to_learn_from(run):
@@ -349,10 +350,10 @@ def test_a_bag_is_a_motion_to_learn_from(run):
     assert motion.length == pytest.approx(0.17)
     assert motion.poses.shape[2:] == (TWO.markers + 1, 3)
     assert motion.period == pytest.approx(0.005)
-    # a command answers a sample, and acts from the next sample to the one after
+    # what is played from a sample on acts until the next one
     stamps = sorted(log["torque/state"])
     for k in (10, 50, 100):
-        np.testing.assert_array_equal(motion.torques[0, k], log["torque/command"][stamps[k - 1]])
+        np.testing.assert_array_equal(motion.torques[0, k], log["torque/sent"][stamps[k]])
     truth = log["simulation/truth/strains"][stamps[100]]
     own = StrainDynamics(TWO.numbers).kinematics.poses(
         np.array([truth[name] for name in NAMES]), motion.places

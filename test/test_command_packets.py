@@ -1,0 +1,269 @@
+"""Packets of commands: what is played of them, against a slow oracle, and their messages."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softcr_models import load_robot
+from softcr_models.robot import load_arm
+from softcr_runtime.codecs import codec, expected_of
+from softcr_runtime.command_packets import (
+    FARTHEST,
+    LATEST,
+    MOST_COMMANDS,
+    CommandPacket,
+    PacketPlayer,
+)
+from softcr_runtime.messages import MessageError, plan_from_message, plan_to_message
+
+MS = 1_000_000  # [ns]
+PERIOD = 10 * MS
+END = 2400  # of what is played [ms]
+
+
+# --- what is played -----------------------------------------------------------------------------
+
+
+class Painted:
+    """The slow oracle: a command for each millisecond, over which each packet is painted."""
+
+    def __init__(self):
+        self.commands = np.full(END, np.nan)
+
+    def hear(self, due, values, now):
+        """Milliseconds; whether the packet is taken."""
+        if now - due[0] > 30 or due[-1] - now > 1000:
+            return False
+        for at, value in zip(due, values, strict=True):
+            self.commands[max(at, now) :] = value
+        return True
+
+
+@st.composite
+def arrivals(draw):
+    """Packets in the order in which they come, some late, some far ahead: [(now, due times)]."""
+    now, told = 0, []
+    for _ in range(draw(st.integers(1, 8))):
+        now += draw(st.sampled_from([0, 1, 7, 10, 23, 60, 150]))
+        first = now + draw(st.one_of(st.integers(-45, 60), st.integers(-31, -29)))
+        gaps = draw(st.lists(st.sampled_from([1, 5, 10, 10, 130]), max_size=8))
+        told.append((now, np.cumsum([first, *gaps]).tolist()))
+    return told
+
+
+@settings(max_examples=300, deadline=None)
+@given(arrivals(), st.lists(st.integers(0, 40), min_size=60, max_size=60))
+def test_what_is_played_is_what_a_slow_oracle_plays(told, pauses):
+    player, oracle = PacketPlayer(PERIOD), Painted()
+    refused, number, waiting, time = 0, 0.0, list(told), 0
+    for pause in pauses:
+        time += pause
+        while waiting and waiting[0][0] <= time:
+            now, due = waiting.pop(0)
+            values = number + np.arange(len(due))
+            number += 100.0
+            packet = CommandPacket(tuple(each * MS for each in due), values[:, None])
+            taken = player.hear(packet, now * MS) == ""
+            assert taken == oracle.hear(due, values, now)
+            refused += not taken
+        played, expected = player.at(time * MS), oracle.commands[time]
+        np.testing.assert_equal(np.nan if played is None else played[0], expected)
+    assert sum(player.refused.values()) == refused
+
+
+@settings(max_examples=200, deadline=None)
+@given(arrivals(), st.integers(0, 700), st.integers(1, 300))
+def test_between_changes_nothing_changes(told, after, passed):
+    """Told in advance, all of the times at which the command becomes another one."""
+    player, oracle = PacketPlayer(PERIOD), Painted()
+    for number, (now, due) in enumerate(told):
+        values = 100.0 * number + np.arange(len(due))
+        packet = CommandPacket(tuple(each * MS for each in due), values[:, None])
+        player.hear(packet, now * MS)
+        oracle.hear(due, values, now)
+    changes = player.changes(after * MS, (after + passed) * MS)
+    assert changes == sorted(set(changes))
+    played = np.nan_to_num(oracle.commands[after : after + passed + 1], nan=-1.0)
+    steps = MS * (after + 1 + np.flatnonzero(np.diff(played)))
+    assert set(steps.tolist()) <= set(changes)
+    assert all(after * MS < each <= (after + passed) * MS for each in changes)
+
+
+def test_after_its_last_command_a_packet_holds_and_says_since_when():
+    player = PacketPlayer(PERIOD)
+    assert player.at(0) is None
+    assert player.runs_out is None
+    player.hear(CommandPacket.regular(20 * MS, PERIOD, np.array([[1.0], [2.0], [3.0]])), 15 * MS)
+    assert player.at(19 * MS) is None
+    assert [player.at(time * MS)[0] for time in (20, 29, 30, 40, 900)] == [1.0, 1.0, 2.0, 3.0, 3.0]
+    assert player.runs_out == 50 * MS
+    player.hear(CommandPacket.single(900 * MS, [7]), 900 * MS)
+    assert player.runs_out == 910 * MS
+    assert player.at(901 * MS)[0] == 7.0
+    player.reset()
+    assert player.at(901 * MS) is None
+
+
+def test_a_lost_packet_is_bridged_by_the_one_before_and_a_late_one_counts_when_it_comes():
+    player = PacketPlayer(PERIOD)
+    first = np.arange(6.0)[:, None]
+    player.hear(CommandPacket.regular(10 * MS, PERIOD, first), 9 * MS)
+    # what would be due from 20 ms on is lost; what is due from 30 ms on comes 12 ms late
+    assert [player.at(time * MS)[0] for time in (15, 25, 41)] == [0.0, 1.0, 3.0]
+    player.hear(CommandPacket.regular(30 * MS, PERIOD, 10.0 + first), 42 * MS)
+    assert [player.at(time * MS)[0] for time in (41, 42, 49, 50)] == [3.0, 11.0, 11.0, 12.0]
+
+
+def test_a_command_is_one_object_for_as_long_as_it_counts():
+    player = PacketPlayer(PERIOD)
+    player.hear(CommandPacket.regular(0, PERIOD, np.zeros((3, 2))), 0)
+    assert player.at(1) is player.at(PERIOD - 1)
+    assert player.at(1) is not player.at(PERIOD)
+
+
+@pytest.mark.parametrize(
+    ("due", "line"),
+    [
+        ((-31,), "came late: 31 ms after its first command was due, of 30 ms"),
+        ((-400, 900), "came late: 400 ms after its first command was due, of 30 ms"),
+        ((0, 1001), "reaches too far: its last command is due in 1 s, of 1 s"),
+        ((3500,), "reaches too far: its last command is due in 3.5 s, of 1 s"),
+        ((-30, 1000), ""),
+    ],
+)
+def test_packets_too_late_or_too_far_ahead_are_refused_in_a_line(due, line):
+    now = 50_000
+    player = PacketPlayer(PERIOD)
+    player.hear(CommandPacket.single((now - 1) * MS, [5.0]), now * MS)
+    packet = CommandPacket(tuple((now + each) * MS for each in due), np.ones((len(due), 1)))
+    assert player.hear(packet, now * MS) == line
+    assert player.at(now * MS)[0] == (5.0 if line else 1.0)
+    assert player.refused == ({line.partition(":")[0]: 1} if line else {})
+    assert LATEST * PERIOD == 30 * MS
+    assert FARTHEST == 1.0
+
+
+# --- messages -----------------------------------------------------------------------------------
+
+NAMES = ("left", "right")
+STAMP = 1_700_000_000 * 10**9 + 123
+
+
+def message_of(packet, names=NAMES, field="effort"):
+    pytest.importorskip("trajectory_msgs")
+    return plan_to_message(packet, names, STAMP, field)
+
+
+def read(message, field="effort"):
+    return plan_from_message(message, NAMES, "pressure/plan", field)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(-(10**9), 3 * 10**9), min_size=1, max_size=12, unique=True),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=24, max_size=24),
+    st.sampled_from(["effort", "positions"]),
+)
+def test_plans_round_trip_to_the_bit(due, values, field):
+    serialization = pytest.importorskip("rclpy.serialization")
+    commands = np.array(values).reshape(12, 2)[: len(due)]
+    packet = CommandPacket(tuple(STAMP + each for each in sorted(due)), commands)
+    message = message_of(packet, field=field)
+    wire = serialization.serialize_message(message)
+    again = read(serialization.deserialize_message(wire, type(message)), field)
+    assert again.due == packet.due
+    assert again.commands.tobytes() == commands.tobytes()
+
+
+def test_actuators_in_another_order_are_sorted():
+    packet = CommandPacket.regular(STAMP, PERIOD, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    message = message_of(packet, ("right", "left"))
+    np.testing.assert_array_equal(read(message).commands, [[2.0, 1.0], [4.0, 3.0]])
+
+
+@pytest.mark.parametrize(
+    ("robot", "topic", "field"),
+    [
+        (load_robot("licher2025"), "pressure/plan", "effort"),
+        (load_arm("dalenberg_robot1"), "tendon/plan", "positions"),
+    ],
+)
+def test_each_robots_plans_have_the_field_of_its_inputs(robot, topic, field):
+    pytest.importorskip("trajectory_msgs")
+    expected = expected_of(robot)
+    count = len(expected.actuators)
+    packet = CommandPacket.regular(STAMP + PERIOD, PERIOD, np.arange(2.0 * count).reshape(2, count))
+    wire = codec(topic, expected)
+    message = wire.encode(packet, STAMP)
+    assert list(message.joint_names) == list(expected.actuators)
+    assert [len(getattr(each, field)) for each in message.points] == [count, count]
+    assert message.points[1].time_from_start.nanosec == 2 * PERIOD
+    again = wire.decode(message)
+    assert again.due == packet.due
+    np.testing.assert_array_equal(again.commands, packet.commands)
+
+
+def good():
+    return message_of(CommandPacket.regular(STAMP, PERIOD, np.ones((3, 2))))
+
+
+def spoilt(what):
+    """A message with one mistake."""
+    message = good()
+    match what:
+        case "other names":
+            message.joint_names = ["left", "middle"]
+        case "a name twice":
+            message.joint_names = ["left", "left"]
+        case "too few names":
+            message.joint_names = ["left"]
+        case "no points":
+            message.points = []
+        case "too many points":
+            message.points = message.points[:1] * (MOST_COMMANDS + 1)
+        case "too few values":
+            message.points[1].effort = [1.0]
+        case "the other field":
+            message.points[0].positions, message.points[0].effort = [1.0, 1.0], []
+        case "no number":
+            message.points[2].effort = [1.0, float("nan")]
+        case "infinite":
+            message.points[0].effort = [float("-inf"), 1.0]
+        case "twice at a time":
+            message.points[2].time_from_start = message.points[1].time_from_start
+        case "back in time":
+            message.points[1].time_from_start.sec = -1
+        case "no stamp":
+            message.header.stamp.sec = message.header.stamp.nanosec = 0
+    return message
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("other names", r"joint_names \['left', 'middle'\] must be the actuators \['left', 'right"),
+        ("a name twice", r"joint_names \['left', 'left'\] must be the actuators"),
+        ("too few names", r"joint_names \['left'\] must be the actuators"),
+        ("no points", f"points: 0 of them, must be 1 to {MOST_COMMANDS}"),
+        ("too many points", f"points: {MOST_COMMANDS + 1} of them, must be 1 to {MOST_COMMANDS}"),
+        ("too few values", r"points\[1\]\.effort has 1 values, must have 2"),
+        ("the other field", r"points\[0\]\.effort has 0 values, must have 2"),
+        ("no number", r"points\[2\]\.effort of right.*nan"),
+        ("infinite", r"points\[0\]\.effort of left.*inf"),
+        ("twice at a time", r"points\[2\]\.time_from_start 0\.01 s must be after .* it, 0\.01 s"),
+        ("back in time", r"points\[1\]\.time_from_start -0\.99 s must be after .* it, 0 s"),
+        ("no stamp", r"stamp 0 s, 0 ns must be a positive time"),
+    ],
+)
+def test_each_malformed_plan_is_refused_in_one_line(what, line):
+    assert read(good()).commands.shape == (3, 2)
+    with pytest.raises(MessageError, match=line) as refused:
+        read(spoilt(what))
+    assert refused.value.topic == "pressure/plan"
+    assert "\n" not in str(refused.value)
+
+
+def test_a_plan_of_another_size_is_not_sent():
+    with pytest.raises(ValueError, match=r"commands have shape \(1, 3\), must be \(1, 2\)"):
+        message_of(CommandPacket.single(STAMP, np.zeros(3)))
