@@ -39,6 +39,8 @@ def tendon_lengths(
             f"tendon_lengths: states of shape {states.shape} and parameters of shape "
             f"{numbers.shape}: allowed are (..., {rod.state_size}) and ({count},) or (..., {count})"
         )
+    if not rod.robot.tendons:
+        return np.empty((*states.shape[:-1], 0))
     robot, reaches = rod.robot, rod.robot.tendon_reaches
     wrenches = RodState(states, rod.segments).wrenches
     bendings = numbers[..., : rod.body.bendings, None]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _CURRENT, _FUTURE, _ON_FAULT = 1, 2, 4  # of mlockall(2)
-_LOWEST = 19  # of ordinary priorities
+_LOW = 5  # of ordinary priorities: a third of what a process of nice 0 gets
 _claims: dict[int, int] = {}  # of this process, whose threads wait for each other
 
 
@@ -52,14 +52,14 @@ def schedule_realtime(priority: int) -> str:
 
 
 def give_way() -> None:
-    """Let every other process of this machine go first: the lowest ordinary priority (nice 19) for
+    """Let every other process of this machine go first: a low ordinary priority (nice 5) for
     every thread of this process, later ones inherit it, and for its session, within which alone the
     scheduler of a desktop compares those of threads."""
     for thread in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # ended meanwhile
-            os.setpriority(os.PRIO_PROCESS, int(thread.name), _LOWEST)
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), _LOW)
     with suppress(OSError):  # not of this kernel
-        Path("/proc/self/autogroup").write_text(str(_LOWEST))
+        Path("/proc/self/autogroup").write_text(str(_LOW))
 
 
 def lock_memory() -> str:

@@ -1,7 +1,7 @@
 """The closed loop on the bench as data: real devices, or emulated ones on their real protocols."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -72,6 +72,9 @@ class HardwareOptions(RunOptions):
     force_torque_rate_hz: Hertz = Field(
         200.0, ge=1.0, le=1000.0, description="of published wrenches"
     )
+
+    pressures_rate: ClassVar[float | None] = None
+    """Of published pressures [Hz]; None: the node's own."""
 
     @model_validator(mode="after")
     def _estimator_is_for_benches(self) -> "HardwareOptions":
@@ -168,4 +171,6 @@ def _valves(options: HardwareOptions, common: Parameters) -> Part:
         "state_directory": options.state_directory,
         "safety.require_operator": options.deadman != "none",
     }
+    if options.pressures_rate is not None:
+        told["rate_hz"] = options.pressures_rate
     return Part("valves", "softcr_hardware.nodes.valves", common | told | priority(common, 70))

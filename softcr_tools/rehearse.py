@@ -5,7 +5,7 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 from rich.console import Console
@@ -29,6 +29,10 @@ _CANDIDATES = 64  # of the nempc
 
 class RehearsalOptions(HardwareOptions, PlantOptions):
     """The closed loop on the emulated bench."""
+
+    pressures_rate: ClassVar[float | None] = 100.0
+    """A pressure is published, received twice and recorded; two for each control period are enough:
+    the filter interpolates between them."""
 
     deadman: Literal["joystick", "none"] = Field(
         "none", description="who must be holding button 0 of safety/operator; or nobody"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from softcr_hardware import emulated_bench
+from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_models.errors import UserError
 from softcr_tools import machine_speed, rehearse
 from softcr_tools.cli import main
@@ -55,7 +56,7 @@ def test_a_forecast_counts_the_slowest_core_and_how_many_there_are():
 
 
 def test_the_timed_work_is_the_valve_drivers_and_does_not_fail():
-    cycle = machine_speed.loop_work()
+    cycle = memory_cycle()
     for _ in range(100):
         cycle()
     found = machine_speed.forecast()

@@ -53,6 +53,7 @@ def run(name, tmp_path, settings=SMALL):
     ("group", "faster"),
     [
         ("rod", {}),
+        ("house", {}),
         ("integrators", {"softcr": "SciPy BDF, exact Jacobian"}),
         ("batch", {"float32, one core": "scalar kernel"}),
         ("filter", {

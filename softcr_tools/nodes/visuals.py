@@ -1,7 +1,7 @@
 """What other programs show of a robot, as a node: frames, markers, the centre line, parameters.
 
 It computes nothing that a loop needs and nobody waits for it: what is only looked at gives way
-first. Its process has the lowest priority, a cycle that took long is followed by a longer pause,
+first. Its process has a low priority, a cycle that took long is followed by a longer pause,
 and where nobody but a recorder listens it draws seldom. Frames and the URDF are for RViz,
 `markers` and `estimate/shape` for RViz and Foxglove, `estimate/parameters` for PlotJuggler. `softcr
 view` draws for itself and leaves these topics to this node where both run.
