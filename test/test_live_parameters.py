@@ -66,7 +66,7 @@ def gradient(**told):
 
 
 def commands_of(block) -> list[np.ndarray]:
-    """Six answers to a rod at rest that should be 20 mm aside."""
+    """Six plans (N, m) that answer a rod at rest that should be 20 mm aside."""
     model = block.model
     nominal = np.array([each.nominal for each in model.parameters])
     state = model.equilibrium(np.zeros(3), nominal)
@@ -81,7 +81,7 @@ def commands_of(block) -> list[np.ndarray]:
         }
         samples = {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
         (output,) = block.tick(stamp, samples)
-        answers.append(output.value)
+        answers.append(output.value.commands)
     return answers
 
 

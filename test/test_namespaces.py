@@ -21,6 +21,7 @@ from rclpy.validate_namespace import validate_namespace
 from relay import Relay
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
 
 from softcr_hardware.nodes.commander import Commander
 from softcr_models.errors import UserError
@@ -134,9 +135,14 @@ def test_the_valves_count_who_commands_them_in_their_namespace_alone(monkeypatch
         spaces = ("/robot1", "/robot2", "/")
         nodes = [rclpy.create_node("mpc", namespace=each, context=context) for each in spaces]
         for each in nodes:
-            each.create_publisher(JointState, "pressure/command", 1)
+            each.create_publisher(JointTrajectory, "pressure/plan", 1)
         valves = rclpy.create_node("valves", namespace="/robot1", context=context)
-        hearing = valves.create_subscription(JointState, "pressure/command", lambda _: None, 1)
+        hearing = [
+            valves.create_subscription(kind, topic, lambda _: None, 1)
+            for kind, topic in (
+                (JointTrajectory, "pressure/plan"), (JointState, "pressure/command")
+            )
+        ]  # fmt: skip
         commander = Commander(valves, hearing)
 
         def looked_until(condition):
