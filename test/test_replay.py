@@ -37,6 +37,7 @@ from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.join import Tick
 from softcr_runtime.messages import pose_to_message, pressures_to_message
 from softcr_runtime.replay.bag_replay import Counts, ReplayTask
+from softcr_runtime.replay.old_bags import as_it_was
 from softcr_runtime.replay.recorded_messages import RecordedSamples
 from softcr_runtime.replay.replayed import Replayed, ReplayedBlock, ReplayExecutor
 from softcr_runtime.sample import Sample
@@ -685,6 +686,32 @@ def test_a_bag_without_a_needed_topic_is_refused_by_name(tmp_path, run_entries, 
     assert cli.main(["replay", str(bag)]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert f"replay needs {missing}; it holds" in error
+
+
+def test_a_controller_of_single_commands_is_refused_and_its_estimator_replayed(
+    tmp_path, run_entries, capsys
+):
+    stamp = run_entries[0].time
+    command = cdr_of(pressures_to_message(np.zeros(3), ROBOT.chamber_names, stamp))
+    bag = write(tmp_path / "bag", [*run_entries, Entry("pressure/command", stamp, command)])
+    assert cli.main(["replay", str(bag), "--controller"]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "its controller answered on pressure/command with one command at a time" in line
+    assert "only its estimator can be replayed, without --controller" in line
+    assert replayed(bag)["estimates"]["replayed"] > 0
+
+
+@pytest.mark.parametrize(
+    ("heard", "told", "filters"),
+    [
+        ("pressure/command", {"pressure_filter": True}, False),
+        (SENT, {"pressure_filter": True}, True),
+        (SENT, {}, False),
+    ],
+)
+def test_an_estimator_that_heard_commands_is_replayed_without_its_filter(heard, told, filters):
+    records = [TickRecord(RESET, 1), TickRecord(TICK, 9, 0.0, {PRESSURES: (9, 9), heard: (5, 5)})]
+    assert as_it_was({"estimator": "rod"} | told, records)["pressure_filter"] is filters
 
 
 def test_samples_that_the_recorder_lost_are_counted(tmp_path, run_entries):
