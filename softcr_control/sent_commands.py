@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_control.observation import Observation
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.command_packets import LATEST, CommandPacket
 
 _KEPT = 32  # packets
 _IN_TIME = 0.1  # so much later than its tick a packet may come and still be played in it [periods]
@@ -72,7 +72,8 @@ class SentCommands:
         if np.isfinite(self._answered):
             last = self._packets.pop()
             came = self._answered + observation.last_age
-            self._packets.append(last._replace(came=came))
+            if came <= last.due + LATEST * self._period:  # otherwise it was refused
+                self._packets.append(last._replace(came=came))
             self._answered = -np.inf
         before = self.due
         self._stamp, self._delay = observation.stamp, observation.delay
