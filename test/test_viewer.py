@@ -623,6 +623,16 @@ def test_a_second_view_locks_the_sliders_only_while_it_speaks(viewer, rig):
     second.destroy_node()
 
 
+def test_a_controller_that_offers_plans_locks_the_sliders(viewer, rig):
+    until(lambda: not viewer.hand.blocker, "free sliders")
+    controller = rclpy.create_node("mpc", context=rig.context)
+    kind = TOPICS["pressure/plan"].message_class()
+    controller.create_publisher(kind, "pressure/plan", qos("pressure/plan"))
+    until(lambda: viewer.hand.blocker == "mpc commands the pressures", "the lock")
+    controller.destroy_node()
+    until(lambda: not viewer.hand.blocker, "free sliders, again")
+
+
 def test_nobody_offers_commands_while_the_sliders_are_off(viewer, rig):
     """The valves follow one node, and a view that only looks must not be another one."""
     until(lambda: viewer.count_publishers("pressure/command") == 0, "no publisher")
