@@ -92,8 +92,9 @@ class Simulator(BlockBase):
             *(
                 (Input(answers, "answer", needed=False, patience=self._patience),)
                 if settings.lockstep
-                else tuple(
-                    Input(topic, "newest", needed=False) for topic in (topics.plan, topics.command)
+                else (
+                    Input(topics.plan, "all", needed=False),
+                    Input(topics.command, "newest", needed=False),
                 )
             ),
         )
@@ -158,9 +159,8 @@ class Simulator(BlockBase):
 
     def _heard_packets(self, now: int, samples: Samples) -> list[CommandPacket]:
         """What came since the last cycle; a single command counts from now on."""
-        packets = []
-        if (plan := samples.get(self._plans)) is not None:
-            packets.append(plan.value)
+        plans = samples.get(self._plans, ())
+        packets = [plan.value for plan in (plans if isinstance(plans, tuple) else (plans,))]
         if (single := samples.get(self._commands)) is not None:
             packets.append(CommandPacket.single(now, single.value))
         return packets

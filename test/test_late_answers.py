@@ -1,0 +1,112 @@
+"""A closed loop whose answers are late, on virtual time: no processor's speed is in it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softcr_control.lag_estimation import LagEstimator
+from softcr_models import load_robot
+from softcr_runtime.system import Computing
+from softcr_runtime.virtual_run import run_system
+from softcr_tools.run_options import SimulationOptions
+from softcr_tools.systems import simulation_system
+
+SECONDS = 3.0
+TIP, REFERENCE = "simulation/truth/tip/pose", "reference/rod"
+ROBOT = load_robot("licher2025")
+
+
+class Learned:
+    """Lags that a controller has learned, from the tick to the next one each."""
+
+    def __init__(self, monkeypatch):
+        self.lags, observe = [], LagEstimator.observe
+
+        def noted(estimator, *told):
+            observe(estimator, *told)
+            self.lags.append(estimator.lag)
+
+        monkeypatch.setattr(LagEstimator, "observe", noted)
+
+    def are(self, known):
+        """Whether they are always a known one, to a hundredth."""
+        assert len(self.lags) > 50
+        poles = np.array([lag.pole for lag in self.lags])
+        gains = np.array([lag.gain for lag in self.lags])
+        np.testing.assert_allclose(poles, known.pole, rtol=0.01)
+        np.testing.assert_allclose(gains / poles, known.gain / known.pole, rtol=0.01)
+
+
+@pytest.fixture
+def learned(monkeypatch):
+    return Learned(monkeypatch)
+
+
+def run(computing, seconds=SECONDS):
+    """(times (T,) [s], tips (T, 3), reference tips (T, 3) [m], commands played (T, 3) [Pa], the
+    controller's block) of the shipped system with a controller that computes for so long."""
+    options = SimulationOptions(
+        robot="licher2025", controller="rod_mpc", plant_errors="same_structure", seed=1,
+        duration=seconds, mode="wall",
+    )  # fmt: skip
+    system = simulation_system(options, "none")
+    parts = tuple(
+        replace(part, computing=computing) if part.name == system.controller else part
+        for part in system.parts
+        if part.name != "recorder"
+    )
+    system = replace(system, parts=parts, activation=tuple(part.name for part in parts))
+    log = {TIP: {}, REFERENCE: {}, "pressure/sent": {}}
+
+    def note(_, output):
+        if output.topic in log:
+            log[output.topic][output.stamp] = output.value
+
+    executor = run_system(system, note)
+    assert executor.complaints == []
+    stamps = sorted(set(log[TIP]) & set(log[REFERENCE]))
+    return (
+        1e-9 * np.array(stamps),
+        np.array([log[TIP][stamp].position for stamp in stamps]),
+        np.array([log[REFERENCE][stamp].tip_positions[0] for stamp in stamps]),
+        np.array([log["pressure/sent"][stamp] for stamp in stamps]),
+        executor.block(system.controller),
+    )
+
+
+def settled(computing):
+    """Mean tip error of the last second [mm], where nothing else is wrong."""
+    times, tips, aims, _, block = run(computing)
+    errors = 1e3 * np.linalg.norm(tips - aims, axis=1)
+    assert errors[times > 1.0].max() < 4.0
+    assert block.describe()["vents"] == 1  # when the run ends
+    return errors[times > 2.0].mean()
+
+
+def test_answers_that_take_more_than_a_period_cost_nothing(learned):
+    assert settled(Computing(0.02)) < 0.3
+    learned.are(ROBOT.pressure_lag)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_answers_that_take_sometimes_less_and_sometimes_more_are_no_other_motion(seed, learned):
+    """Of half to two and a half periods, so that two may come at once. The plant's chambers follow
+    the file's lag, and the controller, which hears of readings and of its own packets alone,
+    learns no other one."""
+    assert settled(Computing(0.005, 0.035, seed=seed)) < 0.3
+    learned.are(ROBOT.pressure_lag)
+
+
+def test_answers_later_than_any_plan_lead_the_robot_to_rest_and_say_so():
+    times, tips, aims, sent, block = run(Computing(0.1))
+    speeds, wanted = (
+        np.linalg.norm(np.diff(places, axis=0), axis=1) / np.diff(times) for places in (tips, aims)
+    )
+    assert speeds.max() < 2.0 * wanted.max()
+    assert sent[times < 1.0].max() > 1e3  # it had begun
+    assert not sent[times > 2.0].any()
+    # it swings to where it began
+    assert np.linalg.norm(tips[times > 2.5] - tips[0], axis=1).max() < 5e-3
+    (line,) = block.warnings()
+    assert "the robot is led to rest" in line
