@@ -382,7 +382,8 @@ def qos(topic: str, lockstep: bool = False, offered_period: float | None = None)
     """Quality of service of a topic.
 
     On the wall clock the newest value counts: sensor data is best effort, keep last 5; everything
-    else reliable, keep last 1. In lock-step nothing may be lost: reliable, keep last
+    else reliable, keep last 1. Of plans the last 5 are kept, for each counts until the next one is
+    due. In lock-step nothing may be lost: reliable, keep last
     LOCKSTEP_DEPTH, and kept for readers that DDS has not matched yet: one run in ten lost its first
     message without that.
 
@@ -403,8 +404,9 @@ def qos(topic: str, lockstep: bool = False, offered_period: float | None = None)
     profile = TOPICS[topic].profile
     best_effort = profile == "sensor" and not lockstep
     depths = {"sensor": 5, "diagnostics": 10, "log": 1000}
+    kept = 5 if topic.endswith("/plan") else depths.get(profile, 1)
     settings = QoSProfile(
-        depth=LOCKSTEP_DEPTH if lockstep else depths.get(profile, 1),
+        depth=LOCKSTEP_DEPTH if lockstep else kept,
         reliability=QoSReliabilityPolicy.BEST_EFFORT
         if best_effort
         else QoSReliabilityPolicy.RELIABLE,

@@ -16,6 +16,7 @@ from softcr_runtime.command_packets import (
     PacketPlayer,
 )
 from softcr_runtime.messages import MessageError, plan_from_message, plan_to_message
+from softcr_runtime.topics import qos
 
 MS = 1_000_000  # [ns]
 PERIOD = 10 * MS
@@ -202,6 +203,14 @@ def test_each_robots_plans_have_the_field_of_its_inputs(robot, topic, field):
     again = wire.decode(message)
     assert again.due == packet.due
     np.testing.assert_array_equal(again.commands, packet.commands)
+
+
+def test_two_plans_may_wait_for_who_plays_them():
+    """The first of them is due before the second one."""
+    pytest.importorskip("rclpy")
+    for topic in ("pressure/plan", "tendon/plan", "torque/plan"):
+        assert qos(topic).depth == qos(topic, offered_period=0.01).depth == 5
+    assert qos("pressure/command").depth == 1
 
 
 def good():
