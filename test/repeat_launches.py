@@ -119,7 +119,7 @@ def vented(results: Path) -> tuple[Launched, Must]:
         *("optitrack:=127.0.0.1", f"optitrack_port:={ports['command']}", "local:=127.0.0.1"),
         *("force_torque:=127.0.0.1", f"force_torque_port:={ports['rdt']}"),
         *(f"force_torque_http_port:={ports['http']}", "force_torque_records_hz:=100"),
-        *("force_torque_rate_hz:=50", f"state_directory:={results / 'state'}", "delay_periods:=4"),
+        *("force_torque_rate_hz:=50", f"state_directory:={results / 'state'}"),
         *("duration:=60", "visuals:=off"),
         devices=devices,
     )

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from softcr_hardware.safety import Action
+from softcr_hardware.setpoint import Setpoint
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
@@ -35,7 +37,7 @@ LATENCY = {PRESSURES: 0.4e-3, POSES: 4.1e-3, WRENCH: 0.9e-3}  # from acquisition
 
 
 class Bench(BlockBase):
-    """A rod with valves and sensors."""
+    """A rod with valves, which approach commands as the controller reckons, and sensors."""
 
     name = "bench"
     inputs = (Input(CLOCK, "lead"), Input(PLAN, "all", needed=False))
@@ -46,14 +48,20 @@ class Bench(BlockBase):
         self.state, self.pressures = self.rod.rest_state(), np.zeros(3)
         self.cycle, self.random = 0, np.random.default_rng(7)
         self.told = {topic: [] for topic in LATENCY}
-        self.player = PacketPlayer(round(1e9 / NodeSettings().rate_hz))
+        period = 1 / NodeSettings().rate_hz
+        self.player, self.played = PacketPlayer(round(1e9 * period)), None
+        self.setpoint = Setpoint(self.robot.pressure_limits, 3, period, vent_rate=2e5)
 
     def tick(self, now, samples):
         for plan in samples[PLAN]:
             assert not self.player.hear(plan.value, now)
         played = self.player.at(now)
-        self.pressures = self.pressures if played is None else played
-        yield Output(SENT, now, self.pressures)
+        if played is not None and played is not self.played:
+            self.setpoint.command(played)
+        self.played = played
+        sent = self.setpoint.advance(Action.NONE, 1.0 / RATE)
+        yield Output(SENT, now, sent)
+        self.pressures = self.robot.pressure_lag.step(self.pressures, sent, 1.0 / RATE)
         self.state = self.rod.step(self.state, self.pressures, 1.0 / RATE)
         self.cycle += 1
         due = {PRESSURES: self.cycle % 3 == 1, POSES: self.cycle % 5 == 2, WRENCH: True}

@@ -191,7 +191,6 @@ def test_a_node_counts_more_than_a_wildcard_and_an_option_more_than_both(write):
         ("force_torque", "rate_hz", 50.0, "force_torque_rate_hz", "200", 200.0),
         ("force_torque", "box_rate_hz", 500.0, "force_torque_records_hz", "1000", 1000.0),
         ("valves", "safety.require_operator", False, "deadman", "joystick", True),
-        ("valves", "command_age", 0.05, "delay_periods", "2", 2 / 70),
         ("nempc_controller", "seed", 7, "seed", "1", 1),
         ("nempc_controller", "population", 32, "controller.population", "48", 48),
     ],
@@ -211,7 +210,7 @@ def test_every_option_that_a_system_makes_a_parameter_of_is_told_from_the_file(w
         HardwareOptions: {
             "interface": "eth9", "station": "x.yaml", "state_directory": "x", "deadman": "none",
             "optitrack": "10.0.0.1", "optitrack_port": "7", "local": "10.0.0.2",
-            "delay_periods": "3", "body": "x", "calibration": "x.yaml",
+            "body": "x", "calibration": "x.yaml",
             "force_torque": "10.0.0.3", "force_torque_port": "7", "force_torque_http_port": "7",
             "mounting": "x.yaml", "force_torque_records_hz": "7", "force_torque_rate_hz": "7",
             "seed": "5",

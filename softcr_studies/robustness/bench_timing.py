@@ -59,7 +59,7 @@ class Bench(DeviceFigures):
 
     controller: str = GRADIENT_MPC
     ramped: bool = True  # whether the controller plans over the valves' ramps as ramps; else steps
-    delay: int = 2  # ticks from a sample to the pressures that answer it, at least
+    delay: int = 1  # ticks from a sample to the pressures that answer it, at least
     # of an estimate and its answer, half of it for each: they are made side by side [s]
     computing: float = 0.003
     answering: Computing | None = None  # of the controller, where it is not the half of that
@@ -98,7 +98,7 @@ VARIATIONS = (
     Variation("simulation", "as shipped", Simulation()),
     Variation("simulation-2", "answers after two periods", Simulation(delay=2)),
     _bench("bench", "as shipped"),
-    _bench("delay-3", "answers after three periods (a rehearsal's)", delay=3),
+    _bench("delay-3", "answers after three periods", delay=3),
     _bench("delay-4", "answers after four periods", delay=4),
     _bench("ideal-sensors", "sensors exact, read at the ticks",
            quantised=False, pressures_at_ticks=True, poses_at_ticks=True),
