@@ -43,6 +43,9 @@ ENDS_WITH = "SOFTCR_ENDS_WITH"
 SystemOf = Callable[[Any, Path], System]
 """Makes a system of options and the place of its bag."""
 
+Fit = Callable[[RunOptions, Callable[[str], None]], RunOptions]
+"""Makes options fit this machine; told whom to tell what was chosen."""
+
 Execute = Callable[[Any, Path, Console], Outcome]
 """Runs the system of some options, whose results belong into a directory."""
 
@@ -51,7 +54,9 @@ app = new_app("up", "Start a system, record it and report on it.")
 
 @app.command
 @command
-def simulation(options: SimulationOptions, *, results: Path = Path("results/sim")) -> int:
+def simulation(
+    options: SimulationOptions, *, results: Path = Path("results/sim"), anyway: bool = False
+) -> int:
     """The closed loop with a simulated plant.
 
     Simulator, estimator, reference, controller and recorder. Ctrl-C ends the run early and well;
@@ -59,8 +64,9 @@ def simulation(options: SimulationOptions, *, results: Path = Path("results/sim"
 
     Args:
         results: where the run's directory is made.
+        anyway: start what cannot keep up with the clock on this machine, too.
     """
-    return run_simulation(options, results)
+    return run_simulation(options, results, anyway)
 
 
 @app.command
@@ -85,11 +91,12 @@ def hardware(
     return run_hardware(options, results)
 
 
-def run_simulation(options: SimulationOptions, results: Path) -> int:
+def run_simulation(options: SimulationOptions, results: Path, anyway: bool = False) -> int:
     """The closed loop in simulation, from the first node to the report; returns the exit code.
 
     Raises:
-        UserError: the results directory cannot be written, or the system already runs.
+        UserError: the results directory cannot be written, the system already runs, or it cannot
+            keep up with the clock here and is not started `anyway`.
     """
     errors = f", plant errors {options.plant_errors}" if options.plant_errors else ""
     say(Console(), f"robot {options.robot}{errors}, controller {options.controller}")
@@ -99,7 +106,14 @@ def run_simulation(options: SimulationOptions, results: Path) -> int:
         from softcr_tools.virtual_up import simulated
 
         return run_virtual(simulated, options, results)
-    return _run_nodes(simulation_system, options, results)
+
+    def fit(options: RunOptions, tell: Callable[[str], None]) -> RunOptions:
+        from softcr_tools.machine_fit import fitted
+
+        assert isinstance(options, SimulationOptions)
+        return fitted(options, tell, anyway)
+
+    return _run_nodes(simulation_system, options, results, fit)
 
 
 def run_virtual(system_of: "VirtualSystemOf", options: PlantOptions, results: Path) -> int:
@@ -147,19 +161,23 @@ def _run(execute: Execute, options: RunOptions, results: Path) -> int:
         return _run_to_the_end(execute, options, results)
 
 
-def _run_nodes(system_of: SystemOf, options: RunOptions, results: Path) -> int:
+def _run_nodes(
+    system_of: SystemOf, options: RunOptions, results: Path, fit: Fit | None = None
+) -> int:
     set_environment()
     say(Console(), whereabouts())
-    return _run(partial(_supervised, system_of), options, results)
+    return _run(partial(_supervised, system_of, fit), options, results)
 
 
 def _supervised(
-    system_of: SystemOf, options: RunOptions, directory: Path, console: Console
+    system_of: SystemOf, fit: Fit | None, options: RunOptions, directory: Path, console: Console
 ) -> Outcome:
     """Run a system in processes of its own."""
     from softcr_runtime.ros_executor.supervisor import Supervisor
 
     bag, warn = directory / "bag", partial(say, console, style="yellow")
+    if fit is not None:
+        options = fit(options, partial(say, console))
     system = with_visuals(system_of(options, bag), options)
     system = system_with_file(system, options, warn)
     another = other_controller(system, options, lambda each: system_of(each, bag), warn)
