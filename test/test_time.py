@@ -213,14 +213,17 @@ def test_a_controller_whose_time_jumps_begins_anew_and_climbs_no_faster_than_its
     chosen = {"controller": "rod_mpc", "intervals": 2}
     block = ControllerBlock(ROBOT, ControllerBlock.settings_of(chosen), lambda context: law)
     block.reset()
-    block._limited(law.command(None))
-    for _ in range(200):
-        high = block._limited(law.command(None))
-    (safe,) = block.idle(1, "time jumped")
+    for tick in range(200):
+        now = tick * PERIOD
+        answer = block._packet(now, block._limited(law.command(None), now))
+    high = answer.value.commands[0]
+    assert np.allclose(high, ROBOT.pressure_limits.maximum)
+    (safe,) = block.idle(now + PERIOD, "time jumped")
+    assert (np.diff(safe.value.commands, axis=0) < 0.0).all()
+    assert not safe.value.commands[-1].any()
     block.time_jumped(-5.0)
-    assert not safe.value.any()
     slew = block.model.inputs.rate * block.settings.period
-    after = block._limited(law.command(None))
+    (after,) = block._limited(law.command(None), now - round(5e9))
     assert law.resets == 3  # of the test, of the vent, of the jump
     assert high.min() > after.max() > 0.0
     assert (after <= slew * (1.0 + 1e-9)).all()
