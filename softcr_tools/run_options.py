@@ -347,10 +347,13 @@ class PlantOptions(RunOptions):
         }
         others = {name: value for name, value in values.items() if name not in given}
         options = super().of_options(others)
-        for name in given if not options.is_virtual else ():
-            raise UserError(
-                f"option {name}: has no meaning in mode {options.mode!r}; goes with --mode {MODE}"
-            )
+        if not options.is_virtual:
+            for name in given:
+                raise UserError(
+                    f"option {name}: has no meaning in mode {options.mode!r}; goes with "
+                    f"--mode {MODE}"
+                )
+            return options
         virtual = build_settings(VirtualTime, given, "option")
         return options.model_copy(update={"virtual": virtual})
 

@@ -92,13 +92,17 @@ def test_a_robot_file_that_is_no_yaml_is_told_by_line(tmp_path):
         SimulationOptions.of_options({"robot": str(file)})
 
 
+def written(options):
+    """Options by name as texts, without those that stand behind roles and other names."""
+    values = options.model_dump(exclude={"plugin_settings", "virtual"})
+    return {name: str(value) for name, value in values.items()}
+
+
 def test_options_written_out_and_read_again_are_the_same():
     options = SimulationOptions.of_options(
         {"population": "512", "tip_noise_mm": "0.5", "mode": "lockstep"}
     )
-    texts = {name: str(value) for name, value in options.model_dump().items()}
-    texts.pop("plugin_settings")
-    assert SimulationOptions.of_options(texts) == options
+    assert SimulationOptions.of_options(written(options)) == options
 
 
 @pytest.mark.parametrize(
@@ -123,9 +127,7 @@ def test_options_written_out_and_read_again_are_the_same():
 def test_the_headline_is_a_plant_that_is_not_the_model(texts, robot, errors):
     options = SimulationOptions.of_options(texts)
     assert (options.robot, options.plant_errors) == (robot, errors)
-    written = {name: str(value) for name, value in options.model_dump().items()}
-    written.pop("plugin_settings")
-    assert SimulationOptions.of_options(written) == options
+    assert SimulationOptions.of_options(written(options)) == options
 
 
 def settings_of(part):
