@@ -101,6 +101,10 @@ class ControllerBlock(BlockBase):
     Settings = ControllerBlockSettings
     kinds = ("rod", "arm", "strain")
     _delay: int
+    _sent: np.ndarray
+    _watch: SwingWatch
+    _swings: bool
+    _too_late: bool
     _fallbacks: int
     _clipped: int
     _vents: int

@@ -68,6 +68,9 @@ class Simulator(BlockBase):
     name = "simulator"
     Settings = SimulatorSettings
     kinds = ("rod", "arm", "strain")
+    _last: int | None
+    _player: PacketPlayer
+    _sent: np.ndarray
     _timeouts: int
     _is_idle: bool
 
@@ -238,7 +241,7 @@ class Simulator(BlockBase):
         return self.settings.period if waited_in_vain else self.settings.lockstep_timeout
 
     def _forget(self) -> None:
-        self._last: int | None = None
+        self._last = None
         self._heard = 0  # commands suffice until then [ns]
         self._refused = ""
         self._player = PacketPlayer(self._period)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from softcr_control.apcc import ApccSettings
-from softcr_control.apcc.block import COMMAND, ESTIMATE, POSES, ApccBlock, ApccControllerSettings
+from softcr_control.apcc.block import ESTIMATE, PLAN, POSES, ApccBlock, ApccControllerSettings
 from softcr_control.apcc.inverse_kinematics import elongation_cost
 from softcr_control.tip_reference_block import TipReferenceBlock
 from softcr_control.tip_references import TipReference
@@ -92,7 +92,7 @@ def steer(
     def observe(_: str, output: Output) -> None:
         nonlocal lost
         seen[output.topic] = output.value
-        if output.topic == COMMAND and "tip lost: tendons held" in controller.warnings():
+        if output.topic == PLAN and "tip lost: tendons held" in controller.warnings():
             lost = goal.finished = True
         if output.topic == ESTIMATE:
             rows.append(_row(arm, controller, seen, len(rows)))

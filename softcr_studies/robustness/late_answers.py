@@ -4,6 +4,7 @@ The loop is the one of the wall clock on virtual time, where computing times are
 processor's speed counts: the simulation's, and the bench's behind the real driver of its valves.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_hardware.virtual_devices import PLANS, POSES, PRESSURES
 from softcr_runtime.panels import panels
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
-from softcr_runtime.settings import Seconds
+from softcr_runtime.settings import Seconds, build_settings
 from softcr_runtime.system import Computing, Missing, Stop, System
 from softcr_studies.closed_loop import closed_loop, tracked
 from softcr_studies.results import Results
@@ -40,7 +41,7 @@ class Late:
     plant: str = ""  # of the simulation; empty: the bench
     computing: Computing = field(default=Computing(_ESTIMATING))  # of the controller
     milliseconds: float = float("nan")  # of the same, for the picture
-    missing: dict[str, tuple[Missing, ...]] = field(default_factory=dict)
+    missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict)
     lost: float = 0.0
 
 
@@ -109,7 +110,7 @@ def run(cell: Cell) -> Result:
         of={"plant": {"plant_errors": late.plant}, "reference": {"duration": duration + 1.0}},
     )  # fmt: skip
     result = tracked(cell, _on_the_wall_clock(wall, computing))
-    return result | {"vented": bool(np.allclose(result["commands"][-5:], 0.0))}
+    return dict(result) | {"vented": bool(np.allclose(result["commands"][-5:], 0.0))}
 
 
 def _on_the_wall_clock(system: System, answering: Computing) -> System:
@@ -152,7 +153,7 @@ def _speed(result: Result) -> float:
 def _musts() -> list[Must]:
     """Up to 40 ms, and at random up to 35 ms; beyond, largest errors and speeds."""
     musts = [Must(_SPEED, 2.0)]
-    for late in _cases(Settings()):
+    for late in _cases(build_settings(Settings, {})):
         short = late.milliseconds <= 40.0 or "random" in late.name
         bounds = None
         if late.plant and short:
