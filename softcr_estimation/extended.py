@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from softcr_estimation.gaussian import Moments, SquareRootFilter
+from softcr_estimation.square_root import multiplied
 
 
 class ExtendedFilter(SquareRootFilter):
@@ -48,7 +49,10 @@ class ExtendedFilter(SquareRootFilter):
 
     def _moments(self, points: np.ndarray, images: np.ndarray) -> Moments:
         distances = points[1:].diagonal() - points[0]
-        rows = self.factor @ ((images[1:] - images[0]) / distances[:, None])
+        slopes = np.empty((len(distances), images.shape[1]), order="F")
+        np.subtract(images[1:], images[0], out=slopes)
+        slopes /= distances[:, None]
+        rows = multiplied(self.factor, slopes)
         return Moments(images[0], rows, rows[:0])
 
     def _cross_rows(self, moments: Moments) -> np.ndarray:

@@ -164,9 +164,12 @@ class SquareRootFilter(ABC):
         # Everything below is whitened by the innovation's factor: innovation, gain, covariance.
         covariance = moments.covariance
         difference = measurement - moments.mean
-        right_sides = np.column_stack([difference, self._cross_rows(moments), covariance])
-        whitened = np.ascontiguousarray(lapack.dtrtrs(factor, right_sides, trans=True)[0])
         size = self.mean.size
+        right_sides = np.empty((difference.size, 1 + size + difference.size), order="F")
+        right_sides[:, 0], right_sides[:, 1 + size :] = difference, covariance
+        right_sides[:, 1 : 1 + size] = self._cross_rows(moments)
+        whitened = lapack.dtrtrs(factor, right_sides, trans=True, overwrite_b=True)[0]
+        whitened = np.ascontiguousarray(whitened)
         innovation, gain = whitened[:, 0], whitened[:, 1 : 1 + size]
         explained = whitened[:, 1 + size :]
         nis = float(innovation @ innovation)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from softcr_estimation.errors import EstimatorError
@@ -87,7 +88,7 @@ class JointVector:
     ) -> None:
         """See ModelEstimator; raises EstimatorError where the settings name something that does not
         exist."""
-        self._model, self._nominal = model, nominal_parameters(model.parameters)
+        self._model = model
         sensors = Sensors.of(model.inputs, settings)
         known = (*model.parameters, *sensors.offsets, *sensors.gains)
         chosen = _chosen(model, sensors, settings)
@@ -102,15 +103,8 @@ class JointVector:
         self.state_part = slice(ends[0])
         self._offset_part, self._gain_part = map(slice, ends[1:-1], ends[2:])
         self.size = ends[-1]
-        self._offsets, self._gains = map(_columns, (offsets, gains))
-        # Of either transform: columns of a parameter vector, and of the filter's.
-        linear = [i for i in parameters if model.parameters[i].transform == "linear"]
-        logarithmic = [i for i in parameters if i not in linear]
-        self._linear, self._logarithmic = _columns(linear), _columns(logarithmic)
-        self._linear_columns, self._logarithmic_columns = (
-            _columns([states + parameters.index(i) for i in each]) for each in (linear, logarithmic)
-        )
-        self._linear_scale = np.array([model.parameters[i].scale for i in linear])
+        self._parameters = _Numbers.of(model.parameters, chosen, states)
+        self._sensors = _Numbers.of((*sensors.offsets, *sensors.gains), chosen, ends[1])
         # Dividing the points by the scale would take four times as long.
         self._inverse_scale = 1.0 / model.state.scale
 
@@ -153,30 +147,18 @@ class JointVector:
 
     def parameters(self, points: np.ndarray) -> np.ndarray:
         """(B, P) parameters of the model."""
-        values = np.empty((len(points), self._nominal.size))
-        values[:] = self._nominal
-        values[:, self._logarithmic] *= np.exp(points[:, self._logarithmic_columns])
-        values[:, self._linear] += self._linear_scale * points[:, self._linear_columns]
-        return values
+        return self._parameters.at(points)
 
     def acting(self, points: np.ndarray, *readings: np.ndarray) -> tuple[np.ndarray, ...]:
         """For each reading (m,) of the inputs' sensors what then acts, (B, m) [inputs' unit].
 
         What is remembered behind a reading, (m + k,), stays as it is: (B, m + k).
         """
-        gains = np.ones((len(points), self._model.inputs.size))
-        gains[:, self._gains] = np.exp(points[:, self._gain_part])
-        offsets = np.zeros_like(gains)
-        offsets[:, self._offsets] = self._offset_scale * points[:, self._offset_part]
-        count = gains.shape[1]
-        acting = tuple(gains * reading[:count] + offsets for reading in readings)
-        if readings[0].size == count:
-            return acting
-        rows = len(points)
-        return tuple(
-            np.concatenate((each, np.tile(reading[count:], (rows, 1))), axis=1)
-            for each, reading in zip(acting, readings, strict=True)
-        )
+        sensors, count = self._sensors.at(points), self._model.inputs.size
+        acting = tuple(np.empty((len(points), reading.size)) for reading in readings)
+        for each, reading in zip(acting, readings, strict=True):
+            _feel(sensors, reading, count, each)
+        return acting
 
     def moved(self, points: np.ndarray, states: np.ndarray) -> np.ndarray:
         """(B, n) the points with other states (B, nx)."""
@@ -247,6 +229,61 @@ class JointVector:
         return vector
 
 
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """How some numbers follow from a filter's vector.
+
+    Attributes:
+        places: (k,) in the vector; -1 of what is not estimated.
+        nominal: (k,) their values there.
+        scale: (k,) of linear ones; 0 of those whose logarithm the vector holds.
+    """
+
+    places: np.ndarray
+    nominal: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, parameters: Sequence[Parameter], chosen: Sequence[str], first: int) -> "_Numbers":
+        """Of parameters, the chosen ones of which stand in the vector from `first` on."""
+        places = np.full(len(parameters), -1)
+        estimated = _places(parameters, chosen)
+        places[estimated] = first + np.arange(len(estimated))
+        scales = (0.0 if each.transform == "log" else each.scale for each in parameters)
+        return cls(places, nominal_parameters(parameters), np.array([*scales]))
+
+    def at(self, points: np.ndarray) -> np.ndarray:
+        """(B, k) at points (B, n)."""
+        found = np.empty((len(points), self.places.size))
+        _read(points, self.places, self.nominal, self.scale, found)
+        return found
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _read(points, places, nominal, scale, found):
+    """Fills `found` (B, k); see `_Numbers`."""
+    for b in range(found.shape[0]):
+        for i in range(places.shape[0]):
+            found[b, i] = nominal[i]
+            if places[i] >= 0:
+                number = points[b, places[i]]
+                if scale[i] == 0.0:
+                    found[b, i] *= math.exp(number)
+                else:
+                    found[b, i] += scale[i] * number
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _feel(sensors, reading, count, found):
+    """Fills `found` (B, m + k) with what acts of a reading (m + k,), by the m offsets and then the
+    m gains of sensors (B, 2 m)."""
+    for b in range(found.shape[0]):
+        for i in range(count):
+            found[b, i] = sensors[b, count + i] * reading[i] + sensors[b, i]
+        for i in range(count, reading.shape[0]):
+            found[b, i] = reading[i]
+
+
 def _coordinate(parameter: Parameter, value: float) -> float:
     """In the filter's vector, of a value in the parameter's unit."""
     if parameter.transform == "linear":
@@ -264,14 +301,6 @@ def _value(parameter: Parameter, coordinate: float) -> float:
 
 def _places(parameters: Sequence[Parameter], chosen: Sequence[str]) -> list[int]:
     return [i for i, each in enumerate(parameters) if each.name in chosen]
-
-
-def _columns(places: list[int]) -> list[int] | slice:
-    """The same columns; neighbours as a slice, which is faster."""
-    if not places:
-        return slice(0)
-    whole = slice(places[0], places[-1] + 1)
-    return whole if whole.stop - whole.start == len(places) else places
 
 
 def _chosen(model: Model, sensors: Sensors, settings: ModelEstimatorSettings) -> list[str]:

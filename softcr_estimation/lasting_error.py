@@ -17,6 +17,7 @@ added. That it is, the memory, and that directions of a negative mean count as z
 import math
 
 import numpy as np
+from scipy.linalg import lapack
 
 MEMORY = 350.0
 """Over how many products the mean goes: its deviation is then 4 % of the innovation's variance, and
@@ -49,12 +50,13 @@ class LastingError:
         last, self._last = self._last, difference
         if last is None:
             return
-        product = np.outer(difference, last)
+        product = difference[:, None] * last
         self._weight = (1.0 - 1.0 / MEMORY) * self._weight + 1.0
         share = 1.0 / max(self._weight, _FEWEST)
         self._mean += share * (0.5 * (product + product.T) - self._mean)
-        self._square += share * (np.outer(difference, difference) - self._square)
-        sizes, directions = np.linalg.eigh(self._mean)
+        self._square += share * (difference[:, None] * difference - self._square)
+        # numpy's own eigh takes five times as long for three rows
+        sizes, directions, _ = lapack.dsyev(self._mean)
         found = directions * np.maximum(sizes, 0.0) @ directions.T
         self.covariance = found + self._deviation * self._square
 

@@ -48,7 +48,8 @@ class ModelEstimate:
     Attributes:
         stamp: time of the estimate [s].
         state: (nx,) state of the model.
-        covariance: (nx + ne, nx + ne) of the state and then of the estimated parameters.
+        factor: (n, n) upper triangular square root of the filter's covariance, see `covariance`.
+        units: (n,) what a small change by 1 of each of its numbers means [their units].
         parameters: name -> value of every parameter of the model, and of what is estimated of the
             inputs' sensors.
         parameters_std: name -> standard deviation; 0 for parameters that are not estimated.
@@ -82,7 +83,8 @@ class ModelEstimate:
 
     stamp: float
     state: np.ndarray
-    covariance: np.ndarray
+    factor: np.ndarray
+    units: np.ndarray
     parameters: dict[str, float]
     parameters_std: dict[str, float]
     tip_position: np.ndarray
@@ -103,6 +105,13 @@ class ModelEstimate:
     lasting_correlation: float = 0.0
     lasts: bool = False
     tip_lasting_covariance: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """(nx + ne, nx + ne) of the state and then of the estimated parameters; computed where it
+        is asked for."""
+        rows = self.factor * self.units
+        return rows.T @ rows
 
     @property
     def is_opened(self) -> bool:
@@ -498,13 +507,16 @@ class ModelEstimator:
             tip_covariance = self._filter.observe().covariance
         states, parameters = vector.states(mean[None]), vector.parameters(mean[None])
         values = vector.values(mean, parameters[0])
-        factor = self._filter.factor * vector.units(values)
-        covariance = factor.T @ factor
-        found = np.sqrt(covariance.diagonal()[vector.state_part.stop :]).tolist()
+        factor, units = self._filter.factor, vector.units(values)
+        estimated = slice(vector.state_part.stop, None)
+        of_estimated = factor[:, estimated]
+        squares = np.einsum("ij,ij->j", of_estimated, of_estimated)
+        found = (units[estimated] * np.sqrt(squares)).tolist()
         return ModelEstimate(
             stamp=self._stamp,
             state=states[0],
-            covariance=covariance,
+            factor=factor,
+            units=units,
             parameters=values,
             parameters_std=dict.fromkeys(values, 0.0) | dict(zip(vector.names, found, strict=True)),
             tip_position=positions(self._observed(TIP, mean[None], states, parameters))[0],

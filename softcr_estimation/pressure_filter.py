@@ -14,6 +14,7 @@ R is then 0, and readings stay as they are.
 import math
 from collections import deque
 
+import numba
 import numpy as np
 
 from softcr_models.pressure import PressureLag
@@ -104,7 +105,8 @@ class PressureFilter:
             self.unfiltered += bool(self._commands) and not self.follows
             self._errors, self._mean = None, None
             return reading
-        held = self._held(last[0])
+        held = np.empty((DELAYS.size, len(reading)))
+        _mean_commands(last[0], self._period, DELAYS, *self._played, held)
         self._learn(reading - self._decay * last[1] - self._gain * held)
         noise = self.noise**2
         if self._mean is None:
@@ -118,16 +120,12 @@ class PressureFilter:
     def _is_young(self, stamp: float) -> bool:
         return stamp - self._commands[-1][0] < (SILENCE + 0.5) * self._period
 
-    def _held(self, begin: float) -> np.ndarray:
-        """(D, m) the mean command of the tick that begins at a stamp [s], for each delay."""
-        stamps = np.array([stamp for stamp, _ in self._commands])
-        commands = np.array([command for _, command in self._commands])
-        edges = begin - DELAYS[:, None] * self._period + (0.0, self._period)
-        # each command is played from its stamp until the next one's; the first one before it, too
-        lasts = np.append(stamps[1:], np.inf)
-        stamps[0] = -np.inf
-        shares = np.minimum(edges[:, 1:], lasts) - np.maximum(edges[:, :1], stamps)
-        return np.maximum(shares, 0.0) @ commands / self._period
+    @property
+    def _played(self) -> tuple[np.ndarray, np.ndarray]:
+        """(C,) stamps [s] from which commands (C, m) [Pa] were played."""
+        return np.array([stamp for stamp, _ in self._commands]), np.array(
+            [command for _, command in self._commands]
+        )
 
     def _learn(self, errors: np.ndarray) -> None:
         """Delay and noises from the innovations (D, m) of one more tick."""
@@ -137,8 +135,9 @@ class PressureFilter:
         kept = 1.0 - 1.0 / _MEMORY
         self._ticks += 1
         self._weight = kept * self._weight + 1.0
-        self._squares = kept * self._squares + (errors**2).mean(axis=1)
-        self._products = kept * self._products + (errors * before).mean(axis=1)
+        share = 1.0 / errors.shape[1]
+        self._squares = kept * self._squares + share * np.einsum("dm,dm->d", errors, errors)
+        self._products = kept * self._products + share * np.einsum("dm,dm->d", errors, before)
         best = int(self._squares.argmin())
         gained = 0.5 * (self._squares[self._place] - self._squares[best]) * errors.shape[1]
         if gained > _BETTER * self._squares[best] / self._weight:
@@ -150,3 +149,20 @@ class PressureFilter:
         self.noise = math.sqrt(noise)
         process = square - (1.0 + self._decay**2) * noise
         self._process = max(process, _LEAST**2 + _LEAST_SHARE * noise)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _mean_commands(begin, period, delays, stamps, commands, found):
+    """Fills `found` (D, m) with the mean command of the tick that begins at a stamp [s], for each
+    delay [ticks]. A command is played from its stamp until the next one's; the first one before it,
+    too."""
+    last = stamps.shape[0] - 1
+    found[:] = 0.0
+    for d in range(delays.shape[0]):
+        first = begin - delays[d] * period
+        for c in range(last + 1):
+            since = first if c == 0 else max(first, stamps[c])
+            until = first + period if c == last else min(first + period, stamps[c + 1])
+            if until > since:
+                for i in range(found.shape[1]):
+                    found[d, i] += (until - since) / period * commands[c, i]

@@ -6,7 +6,7 @@ adds covariances. Signs on a factor's diagonal are free.
 
 import numba
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 # Columns that LAPACK's tpqrt treats at once; at 146 x 73, 8 takes 0.12 ms, 32 takes 0.18 ms, and
 # geqrf of the stacked matrix 0.22 ms.
@@ -38,10 +38,21 @@ def factor_of_sum(deviation: np.ndarray, rows: np.ndarray) -> np.ndarray:
         rows: (r, n) deviations.
     """
     noise = np.zeros((deviation.size, deviation.size), order="F")
-    np.fill_diagonal(noise, deviation)
+    np.einsum("ii->i", noise)[:] = deviation
     block = min(_BLOCK, deviation.size)
     factor, _, _, _ = lapack.dtpqrt(0, block, noise, np.asfortranarray(rows), overwrite_a=True)
     return np.ascontiguousarray(factor)
+
+
+def multiplied(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(n, m) factor (n, n) times rows (n, m), in half the time: a factor is triangular.
+
+    Args:
+        factor: (n, n) upper triangular, C-contiguous.
+        rows: (n, m) float64, F-contiguous, as the product is; used up.
+    """
+    product: np.ndarray = blas.dtrmm(1.0, factor.T, rows, lower=1, trans_a=1, overwrite_b=1)
+    return product
 
 
 def downdated(factor: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, bool]:
