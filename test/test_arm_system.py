@@ -27,7 +27,8 @@ from softcr_runtime.arm_messages import (
     tendons_to_message,
 )
 from softcr_runtime.bags.signals import decoder
-from softcr_runtime.codecs import EXCHANGED, expected_of
+from softcr_runtime.codecs import EXCHANGED, codec, expected_of
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.messages import (
     MessageError,
     from_stamp,
@@ -243,10 +244,10 @@ def plain():
 
 def test_a_lockstep_run_is_the_plain_loop_to_the_bit(recorded, plain):
     messages = heard(recorded)
-    commands = {
-        stamp: tendons_from_message(message, "", NAMES)
-        for stamp, message in messages["tendon/command"].items()
-    }
+    decode = codec("tendon/plan", expected_of(ARM)).decode
+    plans = {stamp: decode(message) for stamp, message in messages["tendon/plan"].items()}
+    assert all(plans[stamp].due == (stamp + PERIOD,) for stamp in plain.commands)
+    commands = {stamp: plan.commands[0] for stamp, plan in plans.items()}
     assert commands.keys() >= plain.commands.keys()
     for stamp, expected in plain.commands.items():
         np.testing.assert_array_equal(commands[stamp], expected, err_msg=f"at {stamp} ns")
@@ -254,6 +255,9 @@ def test_a_lockstep_run_is_the_plain_loop_to_the_bit(recorded, plain):
     for stamp, tip in plain.tips.items():
         seen = pose_from_message(messages["simulation/truth/tip/pose"][stamp], "")
         np.testing.assert_array_equal(seen[:3, 3], tip)
+    for stamp in sorted(plain.commands)[:-1]:  # followed from the next cycle on
+        followed = tendons_from_message(messages["tendon/sent"][stamp + PERIOD], "", NAMES)
+        np.testing.assert_array_equal(followed, plain.commands[stamp])
     for topic in ("tendon/state", "simulation/truth/arm", "estimate/arm", "reference/tip"):
         assert len(messages[topic]) >= len(plain.commands), topic
 
@@ -271,7 +275,7 @@ def test_the_report_holds_the_numbers_of_the_run(recorded, plain):
     assert summary["shape_error_mm"] == pytest.approx(1e3 * np.mean(every_half_second), rel=1e-6)
     lengths = plain.controller.rest_lengths
     assert summary["section_lengths_mm"] == pytest.approx(1e3 * lengths, rel=1e-9)
-    commands = 1e3 * np.array([*plain.commands.values()])
+    commands = 1e3 * np.array([*plain.commands.values()])[:-1]  # that were followed
     assert summary["tendons"]["commanded_min_mm"] == pytest.approx(commands.min())
     assert summary["tendons"]["pull_max_n"] > 1.0
     assert summary["payload_kg"] == PAYLOAD
@@ -283,7 +287,7 @@ def test_the_report_holds_the_numbers_of_the_run(recorded, plain):
 
 
 HEARD = (
-    "estimate/arm", "simulation/truth/arm", "mocap/arm/poses", "reference/tip", "tendon/command",
+    "estimate/arm", "simulation/truth/arm", "mocap/arm/poses", "reference/tip", "tendon/sent",
     "tendon/state",
 )  # fmt: skip
 
@@ -312,7 +316,7 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     poses = poses_from_message(messages["mocap/arm/poses"][last], "", 3)
     expected = np.linalg.norm(poses[-1, :3, 3] - plain.targets[last])
     assert table["measured_error"][-1] == pytest.approx(expected)
-    assert table["commanded_tendon_1"][-1] == plain.commands[last][0]
+    assert table["commanded_tendon_1"][-1] == plain.commands[last - PERIOD][0]
     np.testing.assert_allclose(dots(picture)["target"].position, plain.targets[last])
     assert lines(picture)["truth"].points is not None
     assert lines(picture)["reference"].points is None  # a setpoint has no shape
@@ -360,12 +364,13 @@ def test_tendons_are_held_when_commands_stop():
     block.reset()
     command = np.linspace(-0.02, 0.0, len(NAMES))
     period = 20_000_000
-    told = {"tendon/command": Sample("tendon/command", period, command, 0.0)}
+    packet = CommandPacket.single(2 * period, command)
+    told = {"tendon/plan": Sample("tendon/plan", period, packet, 0.0)}
     for cycle, samples in enumerate(({}, told, {}), start=1):
         clock = {CLOCK: Sample(CLOCK, cycle * period, None, 0.0)}
         list(block.tick(cycle * period, clock | samples))
     np.testing.assert_array_equal(block.plant._plant.command, command)
-    assert block.warnings() == ["no tendon/command: tendons held"]
+    assert block.warnings() == ["no tendon/plan: tendons held"]
     assert block.describe()["commands_stale"] == 1
     assert block.describe()["robot"]["name"] == "dalenberg_robot1"
 
@@ -387,7 +392,7 @@ def test_open_loop_commands_lead_the_chambers_along_the_reference():
         now = cycle * period
         state = Sample("pressure/state", now, pressures[-1], 0.0)
         (sent,) = block.tick(now, {each.topic: state for each in block.inputs})
-        pressures.append(lag.step(pressures[-1], sent.value, 1 / 70))
+        pressures.append(lag.step(pressures[-1], sent.value.commands[0], 1 / 70))
     np.testing.assert_allclose(pressures, wanted[: len(pressures)], atol=1.0)  # [Pa]
     (last,) = block.idle(101 * period, "stopped")
-    assert not last.value.any()
+    assert not last.value.commands.any()
