@@ -14,6 +14,7 @@ from softcr_studies.catalogue import load_study
 from softcr_studies.page import study_section
 from softcr_studies.runner import Runner
 from softcr_studies.speed import bus, integrators, motion, pyelastica, timing
+from softcr_studies.speed.controller import BESIDE
 from softcr_studies.speed.timing import Baseline, Effort, Skipped, speed_study
 from softcr_studies.study import Must
 from softcr_studies.table import read_table
@@ -87,6 +88,8 @@ def test_every_row_of_ours_runs(group, faster, tmp_path):
             assert ratio.mean > 0.0
             assert ratio.unit == "x"
             assert ratio.at_least
+        if case == "tick as shipped, one core":
+            assert found[BESIDE].mean > 0.0
     for note in {row.note for found in rows.values() for row in found.values()}:
         assert " ".join(note.split())[:40] in " ".join(shown.split())
 
@@ -103,6 +106,10 @@ def test_bounds_are_asked_of_the_rows_that_have_them():
     assert asked[None, "UKF, one core", "median"] == (1.5, 0.7)
     assert asked[None, "NEMPC 1000 x 8, at most two cores", "median"] == (10.0, 6.0)
     assert asked[None, "Gauss-Newton, 70 Hz, horizon 8, one core", "p99"] == (3.0, 1.0)
+    chain = "EKF, pressure chain, pressures filtered, one core"
+    assert asked[None, chain, "median"] == (1.5, 0.9)
+    assert asked[None, "nempc on licher2025_chain", BESIDE] == (1.25, 1.1)
+    assert asked[None, "rod_mpc on licher2025_chain", BESIDE] == (1.25, 1.1)
     assert asked[None, None, "p99"] == (200.0, 100.0)
 
 

@@ -1,7 +1,7 @@
 """One tick of the controller, from an estimate to a command."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -16,12 +16,13 @@ from softcr_control.signals import circle_phase, rotating_inputs
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_runtime import registry
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.system import Parameters
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.timing import Baseline, Effort, told
-from softcr_studies.study import Must, Result
+from softcr_studies.study import Metric, Must, Result
 from softcr_studies.whole_loops import CHAINED
 
 ROBOT, INTERVALS = "licher2025", 5
@@ -38,6 +39,14 @@ GAUSS_NEWTON = {  # rate [Hz] and horizon [ticks]
     for told in ((70, 8), (500, 40))
 }
 CHAIN = "tick", f"Gauss-Newton on {CHAINED}, 70 Hz, horizon {HORIZON}, one core"
+AS_SHIPPED = {
+    name: ("tick as shipped, one core", f"{name} on {CHAINED}")
+    for name in (registry.NEMPC, GRADIENT_MPC)
+}
+BESIDE = f"median over that of a tick on {ROBOT}, in turn with it"
+
+
+_FOLLOWS = "it follows the reference motion in closed loop with its own model"
 
 
 def nempc(population: int, effort: Effort, robot: str = ROBOT) -> Result:
@@ -69,20 +78,50 @@ def minimum(ours: bool, effort: Effort) -> Result:
     return told(1e6 * timing.measure(work, effort), SOLUTION)
 
 
+def beside_plain(controller: str, effort: Effort) -> Result:
+    """A controller with its shipped numbers on the robot with a chain, tick by tick in turn with
+    the same on the robot without: whatever else the machine does slows down both."""
+    robots = ROBOT, CHAINED
+    with timing.cores(1):
+        loops = [_Loop({"robot": robot, "controller": controller}, effort) for robot in robots]
+        turns = itertools.chain.from_iterable(zip(*loops, strict=True))
+        both = timing.measure_each(lambda turn: turn[0](turn[1]), turns, _of_both(effort))
+    first = timing.WARM_UP % 2  # of the ticks without a chain, among those that are counted
+    plain, chained = both[first::2], both[1 - first :: 2]
+    note = f"config/controllers/{controller}.yaml; {_FOLLOWS}"
+    ratio = float(np.median(chained) / np.median(plain))
+    return {**told(1e3 * chained, UNIT, note=note), BESIDE: ratio}
+
+
+def _of_both(effort: Effort) -> Effort:
+    return effort.model_copy(
+        update={"repeats": 2 * effort.repeats, "seconds": 2.0 * effort.seconds}
+    )
+
+
 def _ticks(parameters: Parameters, count: int, note: str, effort: Effort) -> Result:
     """A tick of a shipped controller with other numbers, in closed loop."""
-    rod = CosseratRod(load_robot(str(parameters["robot"])), INTERVALS)
-    block = ControllerBlock(rod.robot, ControllerBlock.settings_of(parameters))
-    commands: list[Command] = []
-
-    def tick(observation: Observation) -> None:
-        commands.append(block.controller.command(observation))
-
     with timing.cores(count):
-        loop = _closed_loop(RodPrediction(rod), block, commands, effort)
-        durations = timing.measure_each(tick, loop, effort)
-    note += "; it follows the reference motion in closed loop with its own model"
-    return told(1e3 * durations, UNIT, note=note)
+        turns = _Loop(parameters, effort)
+        durations = timing.measure_each(lambda turn: turn[0](turn[1]), turns, effort)
+    return told(1e3 * durations, UNIT, note=f"{note}; {_FOLLOWS}")
+
+
+class _Loop:
+    """A controller with its numbers in closed loop with its own rod: gives what it does in a tick
+    and what it sees there, tick after tick."""
+
+    def __init__(self, parameters: Parameters, effort: Effort) -> None:
+        rod = CosseratRod(load_robot(str(parameters["robot"])), INTERVALS)
+        block = ControllerBlock(rod.robot, ControllerBlock.settings_of(parameters))
+        self._controller, self._commands = block.controller, list[Command]()
+        self._observations = _closed_loop(RodPrediction(rod), block, self._commands, effort)
+
+    def __iter__(self) -> Iterator[tuple[Callable[[Observation], None], Observation]]:
+        return ((self._tick, observation) for observation in self._observations)
+
+    def _tick(self, observation: Observation) -> None:
+        self._commands.append(self._controller.command(observation))
 
 
 def _closed_loop(
@@ -123,6 +162,7 @@ STUDY = timing.speed_study(
         ARM_NEMPC: partial(nempc, 256, robot=ARM),
         CHAIN: partial(gauss_newton, 70, HORIZON, robot=CHAINED),
         ARM_GAUSS_NEWTON: partial(gauss_newton, 70, HORIZON, robot=ARM),
+        **{cell: partial(beside_plain, name) for name, cell in AS_SHIPPED.items()},
         STEP: scalar_step,
         OURS: partial(minimum, True),
         BVLS: partial(minimum, False),
@@ -134,7 +174,9 @@ STUDY = timing.speed_study(
         Baseline(CHAIN, GAUSS_NEWTON[70, 8], must=1 / 1.5),
         Baseline(OURS, BVLS),
     ],
+    metrics=[Metric(BESIDE, "x", BESIDE, timing=True)],
     musts=(
+        *(Must(BESIDE, 1.25, 1.1, method=method) for _, method in AS_SHIPPED.values()),
         Must("median", 10.0, 6.0, method=NEMPC[1000][1]),
         Must("median", 1.0, 0.4, method=GAUSS_NEWTON[70, 8][1]),
         Must("p99", 3.0, 1.0, method=GAUSS_NEWTON[70, 8][1]),
