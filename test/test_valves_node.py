@@ -24,8 +24,10 @@ from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models import load_robot
 from softcr_models.yaml_files import yaml_path
+from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.diagnostics import diagnostics_from_message
 from softcr_runtime.messages import (
+    plan_to_message,
     pose_to_message,
     pressures_from_message,
     pressures_to_message,
@@ -39,6 +41,7 @@ pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
 pytestmark = pytest.mark.network
 
 CHAMBERS = load_robot("licher2025").chamber_names
+TICK = round(1e9 / 70)  # between commands [ns]
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 
 
@@ -54,7 +57,7 @@ class Stack:
         self._publishers = {
             topic: self._node.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
             for topic in (
-                *("pressure/command", "mocap/tip/pose", "force_torque/wrench"),
+                *("pressure/plan", "mocap/tip/pose", "force_torque/wrench"),
                 "safety/operator",
             )
         }
@@ -76,7 +79,7 @@ class Stack:
         joy = Joy(buttons=self.buttons)
         joy.header.stamp = to_stamp(stamp)
         messages = {
-            "pressure/command": pressures_to_message(self.command, CHAMBERS, stamp),
+            "pressure/plan": plan_to_message(self._packet(stamp), CHAMBERS, stamp),
             "mocap/tip/pose": pose_to_message(np.eye(4), stamp),
             "force_torque/wrench": wrench_to_message(np.zeros(6), stamp),
             "safety/operator": joy,
@@ -84,6 +87,10 @@ class Stack:
         for topic, message in messages.items():
             if topic not in self.silent:
                 self._publishers[topic].publish(message)
+
+    def _packet(self, stamp):
+        """Ten times the same command, which is due from the next tick on."""
+        return CommandPacket.regular(stamp + TICK, TICK, np.tile(self.command, (10, 1)))
 
     def until(self, condition, what):
         deadline = time.monotonic() + TIMEOUT
@@ -264,7 +271,7 @@ def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(
 
 def test_silent_commands_hold_then_vent_with_the_reason_told(stack, valves, emulator):
     filled(stack)
-    stack.silent.add("pressure/command")
+    stack.silent.add("pressure/plan")
     stack.until(lambda: "vent now: commands silent" in stack.says(), "vent")
     said = [message.message for message in stack.safety]
     assert "hold: commands late" in said
@@ -294,7 +301,7 @@ def test_a_controller_that_was_announced_takes_over_while_the_valves_are_enabled
     publisher = heir.create_publisher(kind, "pressure/command", qos("pressure/command"))
     end = time.monotonic() + 2.0
     stack.until(lambda: time.monotonic() > end, "two seconds beside each other")
-    stack.silent.add("pressure/command")
+    stack.silent.add("pressure/plan")
 
     def command():
         stamp = heir.get_clock().now().nanoseconds
@@ -361,7 +368,7 @@ def test_safety_numbers_change_while_disarmed_and_only_then(stack, valves, emula
         False,
         "safety settings: the valves are enabled, vent them first: softcr call valves/vent",
     )
-    stack.silent.add("pressure/command")
+    stack.silent.add("pressure/plan")
     silent = time.monotonic()
     stack.until(lambda: "commands silent" in stack.says(), "a vent")
     assert time.monotonic() - silent > 1.4, "the number in force is the new one"
