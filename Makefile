@@ -10,6 +10,16 @@ STAMP := $(VENV)/softcr.stamp
 GIVEN = $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 OPTIONS = $(foreach name,$(filter-out ARGS PYTHON,$(GIVEN)),--$(shell echo '$(name)' | tr A-Z_ a-z-)='$($(name))')
 
+PIP := $(VENV)/bin/python -m pip -qq
+INSTALL := $(PIP) install -c constraints.txt
+
+# What the kernels of `make sim` need: installed first, so that they are compiled, in as many
+# processes as there are cores, while the rest is installed.
+NUMERICAL := numba numpy pin pydantic pyyaml scipy
+KERNELS := rod chain softcr_hardware.warm_up:PLANT softcr_estimation.warm_up:FILTER \
+	softcr_control.warm_up:MINIMUM
+COMPILE := PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up
+
 # pinocchio and numba's threads need the OpenMP library, which a bare Debian has not: a small wheel
 # carries it, and .venv/lib is where the ROS wheels let the loader look.
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
@@ -24,25 +34,24 @@ help: ## show this list
 setup: $(STAMP) ## create .venv with everything, ROS 2 included (again only when a pin changes)
 
 setup-cuda: $(STAMP) ## add NVIDIA's compiler: the rod's kernels for a GPU, which compile without one
-	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[cuda]'
+	@$(INSTALL) --no-build-isolation -e '.[cuda]'
 
 sim: $(STAMP) ## run the closed loop in simulation; options as DURATION=60 MODE=lockstep ...
 	@$(VENV)/bin/softcr up simulation $(OPTIONS) $(ARGS)
 
 rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; options as for sim
-	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[ethercat]'
+	@$(INSTALL) --no-build-isolation -e '.[ethercat]'
 	@$(VENV)/bin/softcr rehearse $(OPTIONS) $(ARGS)
 
 test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test: export OPENBLAS_NUM_THREADS := 1
 test: $(STAMP) ## run the tests; more for pytest as ARGS="-k rod -x"
-	@export PYTHONHASHSEED=0; $(VENV)/bin/python -m softcr_models.warm_up rod & \
-		PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up fittings && wait $$!
+	@$(COMPILE) rod fittings constant_curvature
 	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-wire: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it, as root
-	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[ethercat]'
+	@$(INSTALL) --no-build-isolation -e '.[ethercat]'
 	@ROS_DOMAIN_ID=$$(shuf -i 1-100 -n 1) $(VENV)/bin/python -m pytest -m network $(ARGS)
 
 bench: export OPENBLAS_NUM_THREADS := 1
@@ -54,7 +63,7 @@ wheels: $(STAMP) ## download into .whl what the study speed/gpu needs where no r
 
 docs: export OPENBLAS_NUM_THREADS := 1
 docs: $(STAMP) ## build the documentation into build/docs; warnings are errors
-	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[docs]'
+	@$(INSTALL) --no-build-isolation -e '.[docs]'
 	@$(VENV)/bin/python -m sphinx -b html -W --keep-going -q docs build/docs
 	@echo "documentation: build/docs/index.html"
 
@@ -75,12 +84,18 @@ $(STAMP): constraints.txt setup.py setup.cfg pyproject.toml
 		echo "softcr: error: $(PYTHON) cannot make virtual environments:" \
 		"sudo apt install python3-venv" >&2; exit 2; }
 	@$(VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@echo "installing the pinned packages into $(VENV) (minutes the first time)"
-	@$(VENV)/bin/python -m pip install --quiet -c constraints.txt pip setuptools
-	@PYTHONWARNINGS=ignore $(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[bench,images,lint,policy,surrogate,test,view]'
+	@echo "installing the pinned packages into $(VENV), the kernels are compiled meanwhile: a few minutes"
+	@$(INSTALL) pip setuptools
+	@$(INSTALL) $(NUMERICAL)
 	@$(HAS_LIBGOMP) 2>/dev/null || { \
-		$(VENV)/bin/python -m pip install --quiet -c constraints.txt --no-deps pykdtree && \
+		$(INSTALL) --no-deps pykdtree && \
 		cp $(VENV)/lib/python3*/site-packages/pykdtree.libs/libgomp-* $(VENV)/lib/libgomp.so.1 && \
 		ln -sf libgomp.so.1 $(VENV)/lib/libgomp.so.1.0.0 && $(HAS_LIBGOMP); } || { \
 		echo "softcr: error: the system lacks libgomp: sudo apt install libgomp1" >&2; exit 2; }
+	@$(COMPILE) $(KERNELS) >$(VENV)/compiling.log 2>&1 & compiling=$$!; \
+		PYTHONWARNINGS=ignore $(INSTALL) --no-build-isolation \
+			-e '.[bench,images,lint,policy,surrogate,test,view]' \
+			|| { code=$$?; kill $$compiling; exit $$code; }; \
+		wait $$compiling || echo "softcr: warning: the kernels could not be compiled, as" \
+			"$(VENV)/compiling.log tells; the next run tries it again" >&2
 	@touch $@

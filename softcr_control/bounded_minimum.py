@@ -6,12 +6,14 @@ SciPy's bounded least squares take ten to forty times as long, and their "bvls" 
 import numba
 import numpy as np
 
+from softcr_models.rod.inner import KernelCompiler, inner
+
 _NOISE = 1e-14  # of a multiplier, of the sum of the magnitudes that it is made of [-]
 # No active set returns but by rounding; 1.8 changes were the most in 3000 random problems.
 _CHANGES_PER_UNKNOWN = 20
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", pipeline_class=KernelCompiler)
 def bounded_minimum(
     hessian: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
@@ -44,7 +46,7 @@ def bounded_minimum(
     return x
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inner
 def _minimum_of_free(hessian, gradient, x, side):
     """(P,) the minimum over the free numbers; those that are held keep their values."""
     size = len(x)
@@ -60,7 +62,7 @@ def _minimum_of_free(hessian, gradient, x, side):
     return np.linalg.solve(system, right)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inner
 def _moved(x, target, side, low, high):
     """Moves x, in place, as far to the target as the box lets it; whether a bound stopped it.
 
@@ -83,7 +85,7 @@ def _moved(x, target, side, low, high):
     return True
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inner
 def _released(x, side, hessian, gradient):
     """Lets go, in place, what alone would lower the cost most; whether there is such a number."""
     most, best = 0.0, -1

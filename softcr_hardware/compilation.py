@@ -19,6 +19,7 @@ from typing import Any
 import numba
 
 from softcr_models.rod.compilation import cache_directory
+from softcr_models.rod.inner import KernelCompiler
 
 
 @functools.cache
@@ -38,7 +39,9 @@ def compiled(function: Callable[..., Any]) -> Any:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(_folder())  # read while the function is decorated
     try:
-        return numba.njit(cache=True, error_model="numpy", nogil=True)(function)
+        return numba.njit(
+            cache=True, error_model="numpy", nogil=True, pipeline_class=KernelCompiler
+        )(function)
     finally:
         numba.config.CACHE_DIR = before
 

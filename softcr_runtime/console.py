@@ -78,26 +78,38 @@ def say(console: "Console", line: str, style: str = "") -> None:
 
 
 def compile_kernels(console: "Console", sets: Sequence[str] = ("rod",)) -> None:
-    """Compile the rod's kernels, once per version and machine, rather than in five nodes at a time.
+    """Compile kernels, once per version and machine, rather than in five nodes at a time.
 
     Args:
-        console: where it is said.
+        console: where it is said, with a bar by the kernels' shares of the time.
         sets: of kernels, see `softcr_models.warm_up`.
 
     Raises:
         UserError: they could not be compiled.
     """
-    from softcr_models.errors import UserError
-    from softcr_models.warm_up import ensure_warm, is_warm
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    what = "compiling the rod's kernels, once on this machine"
-    if not is_warm(sets):
-        if not console.is_terminal:  # a log shows no step before its end
-            long = "one to two" if len(sets) == 1 else "two to four"
-            say(console, f"{what}: {long} minutes")
-        with step(console, what):
-            if not ensure_warm(sets):
-                raise UserError("the rod's kernels could not be compiled: see above")
+    from softcr_models.errors import UserError
+    from softcr_models.warm_up import ensure_warm, expected_seconds, is_warm
+
+    if is_warm(sets):
+        return
+    what, began = "compiling the robot's kernels, once on this machine", time.monotonic()
+    say(console, f"{what}: about {_rounded(expected_seconds(sets))} s")
+    columns = TextColumn("compiling"), BarColumn(), TaskProgressColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("compiling", total=1.0)
+        good = ensure_warm(sets, lambda share: bar.update(task, completed=share))
+    if not good:
+        raise UserError("the robot's kernels could not be compiled: see above")
+    say(console, f"{what} ... {time.monotonic() - began:.1f} s")
+
+
+def _rounded(seconds: float) -> int:
+    """To five seconds, and never nothing."""
+    return max(5, 5 * round(seconds / 5.0))
 
 
 @contextmanager

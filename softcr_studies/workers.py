@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import in_a_line
-from softcr_models.warm_up import ensure_warm
+from softcr_models.warm_up import ARC, ROD, ensure_warm
 from softcr_studies.catalogue import file_of, load_study
 from softcr_studies.cell import Cell, Result
 from softcr_studies.code_version import code_version
@@ -82,7 +82,7 @@ class LocalWorkers:
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
         """Each job with its result, as they end; what a cell raises is raised."""
-        ensure_warm()
+        ensure_warm((ROD, ARC))
         if self.count == 1:
             yield from ((job, run_job(job)) for job in jobs)
             return
@@ -174,7 +174,7 @@ Workers = LocalWorkers | ClusterWorkers
 
 
 def _on_cluster(job: Job) -> Result:
-    ensure_warm()
+    ensure_warm((ROD, ARC))
     return run_job(job)
 
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
+from softcr_models.robot import Robot, load_robot
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import (
+    FAILED,
     USER_ERROR,
     compile_kernels,
     complain,
@@ -144,14 +146,22 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
 
 def _kernels(options: RunOptions) -> list[str]:
     """The sets that the run's nodes call."""
-    from softcr_models.warm_up import needed_kernels
+    from softcr_models.warm_up import ARC, needed_kernels
 
     finds_force = options.plugin_settings.get("estimator", {}).get("tip_force", False)
-    return needed_kernels(
-        load_robot(options.robot, options.kinds),
+    robot = load_robot(options.robot, options.kinds)
+    sets = needed_kernels(
+        robot,
         loads=bool(getattr(options, "loads", "")) or bool(finds_force),
         obstacles=bool(getattr(options, "obstacles", "")),
     )
+    if ARC in (options.model, options.filter_model) or options.estimator == "cc":
+        sets.append(ARC)
+    if isinstance(robot, Robot):
+        if getattr(options, "plant_errors", "") not in ("", SAME_STRUCTURE):
+            sets.append("softcr_hardware.warm_up:PLANT")
+        sets += ["softcr_estimation.warm_up:FILTER", "softcr_control.warm_up:MINIMUM"]
+    return sets
 
 
 def _run(execute: Execute, options: RunOptions, results: Path) -> int:
@@ -214,4 +224,4 @@ def _run_to_the_end(execute: Execute, options: RunOptions, results: Path) -> int
     except UserError as error:
         complain(str(error))
         return outcome.exit_code or USER_ERROR
-    return outcome.exit_code
+    return outcome.exit_code or (FAILED if summary["verdict"]["failed"] else 0)

@@ -18,6 +18,7 @@ import numpy as np
 
 from softcr_hardware.beam.element import moved, relative_log, strain_maps
 from softcr_hardware.compilation import compiled
+from softcr_models.rod.inner import inner
 
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 TOLERANCE, MOST_ITERATIONS = 1e-7, 25
@@ -93,7 +94,7 @@ def room_for(elements: int, inputs: int) -> Room:
     )
 
 
-@compiled
+@inner
 def softer(psi, length, softness, share, curvature):
     """Bending compliance over the nominal one in an element."""
     squared = (psi[3] * psi[3] + psi[4] * psi[4]) / (length * curvature) ** 2
@@ -187,7 +188,7 @@ def node_forces(room, poses, velocities, acting, numbers, softness, tip_force):
     forces[tip, 4] += numbers.tip_lever * momentum[0]
 
 
-@compiled
+@inner
 def factorised(room, numbers, step, softness):
     """Newton's matrix M + step D + step^2 K of the elements' present strains, factorised.
 
@@ -233,7 +234,7 @@ def factorised(room, numbers, step, softness):
             solve_block(block, room.carried[i])
 
 
-@compiled
+@inner
 def solve_block(factor, sides):
     """sides (6, s) become S^-1 sides, of the Cholesky factor (6, 6) of S."""
     for r in range(6):
@@ -251,7 +252,7 @@ def solve_block(factor, sides):
             sides[r, c] /= factor[r, r]
 
 
-@compiled
+@inner
 def solve(room):
     """`room.change` (N + 1, 6) becomes the matrix' inverse times itself; row 0 is left alone."""
     change, nodes = room.change, room.change.shape[0]

@@ -12,10 +12,10 @@ T(x)^-1 = [[A, Q], [0, A]].
 
 import math
 
-from softcr_hardware.compilation import compiled
+from softcr_models.rod.inner import inner
 
 
-@compiled
+@inner
 def relative_log(psi, pose_a, pose_b):
     """psi (6,) = log(H_a^-1 H_b), linear first, of poses (3, 4) closer than half a turn."""
     r00 = r11 = r22 = vx = vy = vz = 0.0
@@ -46,19 +46,19 @@ def relative_log(psi, pose_a, pose_b):
     psi[3], psi[4], psi[5] = x, y, z
 
 
-@compiled
+@inner
 def _second(square):
     """Coefficient of ad^2 in the series, (1 - (a / 2) cot(a / 2)) / a^2 of a^2 below 1."""
     return 1.0 / 12.0 + square * (1.0 / 720.0 + square * (1.0 / 30240.0 + square / 1209600.0))
 
 
-@compiled
+@inner
 def _second_slope(square):
     """Its derivative by a^2."""
     return 1.0 / 720.0 + square * (1.0 / 15120.0 + square / 403200.0)
 
 
-@compiled
+@inner
 def strain_maps(map_a, map_b, psi):
     """(6, 6) each: psi' = map_a V_a + map_b V_b."""
     x, y, z = psi[3], psi[4], psi[5]
@@ -93,7 +93,7 @@ def strain_maps(map_a, map_b, psi):
             map_b[i + 3, k] = 0.0
 
 
-@compiled
+@inner
 def moved(out, pose, step):
     """out (3, 4) = pose exp(step), of a twist step (6,), linear first."""
     x, y, z = step[3], step[4], step[5]

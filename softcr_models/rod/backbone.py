@@ -1,13 +1,12 @@
 """Along the centre line of a rod: its strain, where gravity points, and poses; see `kernel`."""
 
-from numba.extending import register_jitable
-
+from softcr_models.rod.inner import inlined
 from softcr_models.rod.section import Part
 from softcr_models.rod.simd import local
 from softcr_models.rod.twists import advance_pose, rotate_back
 
 
-@register_jitable(forceinline=True)
+@inlined
 def part_of(room, a, section, grid):
     """The numbers of segment a, copied to `room`, four arrays (6,): registers, in inner loops."""
     compliance, stiffness, relaxation, relaxation_rate = room
@@ -30,14 +29,14 @@ def part_of(room, a, section, grid):
     )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def midpoint(out, y, i):
     """out = mean of rows i and i + 1."""
     for k in range(6):
         out[k] = 0.5 * (y[i, k] + y[i + 1, k])
 
 
-@register_jitable(forceinline=True)
+@inlined
 def strain_from_wrench(out, s, part):
     """xi = xi_0 + C s, eq. (2), with xi_0 = e_z, in a segment."""
     for k in range(6):
@@ -45,14 +44,14 @@ def strain_from_wrench(out, s, part):
     out[2] += 1.0
 
 
-@register_jitable(forceinline=True)
+@inlined
 def curvature_at(out, s, i, fraction, part):
     """out (3,) = bending and torsion strain at a fraction of interval i, linear in it."""
     for k in range(3):
         out[k] = part.compliance[k + 3] * (s[i, k + 3] + fraction * (s[i + 1, k + 3] - s[i, k + 3]))
 
 
-@register_jitable(forceinline=True)
+@inlined
 def gravity_over_interval(mean, up, s, i, part, grid):
     """Algorithm 1: mean (3,) of g R^T e_z over interval i; `up` is carried from its start to its
     end.
@@ -76,7 +75,7 @@ def gravity_over_interval(mean, up, s, i, part, grid):
             mean[k] += weight * up[k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def walk_interval(rotation, position, s, i, part, grid):
     """Carries a pose from row i to i + 1, strain constant in each sub-interval (Algorithm 1)."""
     strain = local(s[0, 0], (6,))
@@ -89,7 +88,7 @@ def walk_interval(rotation, position, s, i, part, grid):
         advance_pose(rotation, position, strain, step)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def start_pose(rotation, position, like):
     """The pose of the rod's base in its own frame: I, 0."""
     for r in range(3):

@@ -15,12 +15,14 @@ import llvmlite.binding
 import numba
 
 from softcr_models.rod.float_flags import SAFE_FLAGS
+from softcr_models.rod.inner import KernelCompiler
 
 COMPILE_OPTIONS = {
     "cache": True,
     "fastmath": set(SAFE_FLAGS),
     "error_model": "numpy",
     "nogil": True,
+    "pipeline_class": KernelCompiler,
 }
 
 

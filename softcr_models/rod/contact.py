@@ -19,9 +19,9 @@ impact as if it hardly bounced. So sub-steps are divided wherever the rod touche
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import part_of, start_pose
+from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.simd import any_positive, local, positive_part, square_root
 from softcr_models.rod.twists import advance_pose, cross_connector, turn_into_body
 
@@ -73,7 +73,7 @@ class Contacts(NamedTuple):
     reach: np.ndarray
 
 
-@register_jitable
+@inner
 def touch(contacts, e, s, section, grid, fittings, obstacles, ahead):
     """Fills `contacts`; `ahead` [s] is how far a step looks, 0 for the forces alone."""
     like = s[0, 0]
@@ -113,7 +113,7 @@ def touch(contacts, e, s, section, grid, fittings, obstacles, ahead):
     )
 
 
-@register_jitable
+@inner
 def pieces(contacts, e, s, section, grid, fittings, obstacles, step, ahead):
     """How many pieces a step of `step` [s] needs: 1, unless a point of the rod touches an obstacle,
     or will within `ahead` [s] at its present velocity. Lanes share the answer."""
@@ -123,7 +123,7 @@ def pieces(contacts, e, s, section, grid, fittings, obstacles, step, ahead):
     return 1
 
 
-@register_jitable
+@inner
 def _touch_at(contacts, i, rotation, position, body_velocity, k, radius, obstacles, ahead):
     like = position[0]
     normal = local(like, (3,))
@@ -169,7 +169,7 @@ def _touch_at(contacts, i, rotation, position, body_velocity, k, radius, obstacl
         _turn_matrix(contacts.damping[i], rotation, damping)
 
 
-@register_jitable
+@inner
 def _push(
     reach, force, stiffness, damping, normal, depth, velocity, curvature, k, obstacles, ahead
 ):
@@ -206,7 +206,7 @@ def _push(
                 damping[r, c] += obstacles.friction * push * (across - row * column) / speed
 
 
-@register_jitable
+@inner
 def _pressing(depth, smoothing):
     """f(x)."""
     inside = positive_part(depth)
@@ -214,14 +214,14 @@ def _pressing(depth, smoothing):
     return (inside * inside - deep * deep) / (2.0 * smoothing)
 
 
-@register_jitable
+@inner
 def _chord(depth, further, smoothing):
     """Slope of f over the way that the point still goes into the obstacle, or near f'(x)."""
     reach = positive_part(further) + 0.02 * smoothing
     return (_pressing(depth + reach, smoothing) - _pressing(depth, smoothing)) / reach
 
 
-@register_jitable
+@inner
 def _turn_matrix(out, rotation, matrix):
     """out = R^T A R."""
     half = local(matrix[0, 0], (3, 3))
@@ -241,21 +241,21 @@ def _turn_matrix(out, rotation, matrix):
 # own because numba leaves out what hangs on an argument that is None.
 
 
-@register_jitable
+@inner
 def forces(obstacles, contacts, e, s, section, grid, fittings):
     """The forces of contact at a state."""
     if obstacles is not None:
         touch(contacts, e, s, section, grid, fittings, obstacles, 0.0)
 
 
-@register_jitable
+@inner
 def look_ahead(obstacles, contacts, e, s, section, grid, fittings, dt):
     """The linearisation of contact for a step of `dt` [s]."""
     if obstacles is not None:
         touch(contacts, e, s, section, grid, fittings, obstacles, dt)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_force(row, i, obstacles, contacts):
     """row (6,) += force of contact of an interval, or of the last node."""
     if obstacles is not None:
@@ -263,7 +263,7 @@ def add_force(row, i, obstacles, contacts):
             row[k] += contacts.force[i, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_stiffness(out, share, alpha, i, obstacles, contacts):
     """out (6, 6) += a share of the linearised contact, K / alpha + C."""
     if obstacles is not None:
@@ -274,7 +274,7 @@ def add_stiffness(out, share, alpha, i, obstacles, contacts):
                 )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_rate(row, alpha, i, obstacles, contacts):
     """row (6,) -= K / alpha times the velocity of the point in this stage."""
     if obstacles is not None:
@@ -283,14 +283,14 @@ def add_rate(row, alpha, i, obstacles, contacts):
                 row[r] -= contacts.stiffness[i, r, c] * contacts.rate[i, c] / alpha
 
 
-@register_jitable
+@inner
 def begin_stage(obstacles, contacts, e, grid):
     """The points' velocities at a stage."""
     if obstacles is not None:
         _mean_velocities(contacts.rate, e, grid)
 
 
-@register_jitable
+@inner
 def add_stage(obstacles, contacts, stage, weight, grid):
     """The share of an earlier stage in the points' velocities."""
     if obstacles is not None:
@@ -299,7 +299,7 @@ def add_stage(obstacles, contacts, stage, weight, grid):
                 contacts.rate[i, k] += weight * contacts.moves[stage, i, k]
 
 
-@register_jitable
+@inner
 def end_stage(obstacles, contacts, stage, d_e, alpha, grid):
     """How a stage whose increments are d_e moves the points."""
     if obstacles is not None:
@@ -310,7 +310,7 @@ def end_stage(obstacles, contacts, stage, d_e, alpha, grid):
                 contacts.moves[stage, i, k] = moved / alpha
 
 
-@register_jitable
+@inner
 def _mean_velocities(out, e, grid):
     for a in range(grid.segments):
         end = grid.first_row[a + 1] - 1

@@ -1,9 +1,9 @@
 """Elimination of 6 x 6 blocks without pivoting, in place."""
 
-from numba.extending import register_jitable
+from softcr_models.rod.inner import inlined
 
 
-@register_jitable(forceinline=True)
+@inlined
 def factorise(a):
     """a = L U in place without pivoting; reciprocals of the pivots on the diagonal."""
     for k in range(6):
@@ -14,7 +14,7 @@ def factorise(a):
                 a[r, c] -= a[r, k] * a[k, c]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def substitute(a, y):
     """y (6,) = (L U)^-1 y in place."""
     for r in range(1, 6):
@@ -27,7 +27,7 @@ def substitute(a, y):
         y[r] *= a[r, r]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def substitute_matrix(a, y):
     """y (6, 6) = (L U)^-1 y in place."""
     for r in range(1, 6):

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import start_pose
 from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.contact import Contacts, Obstacles, touch
+from softcr_models.rod.inner import inner
 from softcr_models.rod.kernel import derivative, effective_masses
 from softcr_models.rod.loads import base_actuation
 from softcr_models.rod.packing import (
@@ -41,7 +41,7 @@ class Point(NamedTuple):
     extras: Extras | None
 
 
-@register_jitable
+@inner
 def contacts_of(obstacles, rows, like):
     """Room for what touches, or None without obstacles."""
     if obstacles is None:
@@ -56,7 +56,7 @@ def contacts_of(obstacles, rows, like):
     )
 
 
-@register_jitable
+@inner
 def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
     """The point of a state (nx,), inputs (m,) and parameters (P,); in plain numpy of any dtype."""
     rows, count = grid.first_row[grid.segments], grid.segments
@@ -103,7 +103,7 @@ def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
     return Point(e, s, z, raw_wrench.reshape(places, 6), section, extras)
 
 
-@register_jitable
+@inner
 def rates_at(point, grid, size):
     """The state's derivative (size,) and the wrench (6,) that the rod's base transmits."""
     e, s, z, w, section, extras = point

@@ -36,12 +36,11 @@ interval would have without bodies, one to the tip for D s' and, with v = y - e'
 The wrench below the base jump, x2(0-), moves alone: z = x2(0-) - x2(0+) obeys D z' = -w_0 - z.
 """
 
-from numba.extending import register_jitable
-
 from softcr_models.rod.backbone import gravity_over_interval, midpoint, part_of, strain_from_wrench
 from softcr_models.rod.contact import add_force
 from softcr_models.rod.contact import forces as contact_forces
 from softcr_models.rod.elimination import factorise, substitute_matrix
+from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.loads import add_body_force, add_fluid, add_shares, survey
 from softcr_models.rod.payload import accelerate_carrying, add_momentum, add_weight
 from softcr_models.rod.section import MAX_NODES, MAX_SEGMENTS
@@ -57,7 +56,7 @@ from softcr_models.rod.twists import (
 )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def multiply_inertia(out, y, i, part, section):
     """out = M_i y, with the payload's share where the interval carries one."""
     multiply_own_inertia(out, y, i, part, section)
@@ -65,7 +64,7 @@ def multiply_inertia(out, y, i, part, section):
         add_momentum(out, y, part, section)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def multiply_own_inertia(out, y, i, part, section):
     """out = M_i y without a payload, M = line density * diag(1, 1, 1, I/A, I/A, 2 I/A)."""
     for k in range(3):
@@ -75,7 +74,7 @@ def multiply_own_inertia(out, y, i, part, section):
     out[5] = section.line_density[i] * part.torsion_inertia * y[5]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def compatibility(row, strain, stress, velocity, e, s, i, part):
     """row = C s'_m of interval i; on the way the strain, wrench and velocity at its middle."""
     per_length = 1.0 / part.interval_length
@@ -87,14 +86,14 @@ def compatibility(row, strain, stress, velocity, e, s, i, part):
     add_ad(row, strain, velocity)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def rate_below(ds, row, i, part):
     """ds of row i from `compatibility` and ds of row i + 1."""
     for k in range(6):
         ds[i, k] = 2.0 * part.stiffness[k] * row[k] - ds[i + 1, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def balance(row, strain, stress, velocity, s, ds, w, mean_up, i, part, section):
     """row = M e'_m of interval i, of an actuation w (6,) that is constant in it.
 
@@ -119,7 +118,7 @@ def balance(row, strain, stress, velocity, s, ds, w, mean_up, i, part, section):
         add_weight(row, mean_up, part, section)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def loaded_balance(
     row, strain, stress, velocity, s, ds, acting, mean_up, forces, stream, i, a, part, section,
     grid, extras,
@@ -138,7 +137,7 @@ def loaded_balance(
         add_fluid(row, velocity, mean_up, stream, i, a, extras.fittings)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def accelerate(row, i, part, section):
     """row becomes M^-1 row times two: e'+ + e'- of an interval, from `balance`."""
     if i == part.payload_row:
@@ -151,7 +150,7 @@ def accelerate(row, i, part, section):
         row[5] /= part.torsion_inertia
 
 
-@register_jitable(forceinline=True)
+@inlined
 def derivative(e, s, w, section, grid, extras, de, ds):
     """Explicit state equation (20): writes time derivatives de, ds (R, 6); de[0] = 0.
 
@@ -167,7 +166,7 @@ def derivative(e, s, w, section, grid, extras, de, ds):
         _fitted_derivative(e, s, w, section, grid, extras, de, ds)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _bare_derivative(e, s, w, section, grid, de, ds):
     tip = grid.segments - 1
     strain = local(w[0, 0], (6,))
@@ -225,7 +224,7 @@ def _bare_derivative(e, s, w, section, grid, de, ds):
                 de[i + 1, k] = row[k] - de[i, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
     like = s[0, 0]
     fittings = extras.fittings
@@ -318,7 +317,7 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
                 de[i + 1, k] += beyond[k]
 
 
-@register_jitable
+@inner
 def effective_masses(effective_mass, section, grid, fittings):
     """N (R, 6, 6) of this module's heading, from the tip to the base."""
     like = section.line_density[0]

@@ -8,11 +8,11 @@ interval d_e+ = g - H d_e- and at every row d_s = K d_e + k.
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import midpoint, part_of, strain_from_wrench
 from softcr_models.rod.contact import add_rate, add_stiffness
 from softcr_models.rod.elimination import factorise, substitute, substitute_matrix
+from softcr_models.rod.inner import inlined
 from softcr_models.rod.kernel import multiply_inertia, multiply_own_inertia
 from softcr_models.rod.loads import actuation_at_rows
 from softcr_models.rod.payload import fill_half_inertia
@@ -49,7 +49,7 @@ class Factors(NamedTuple):
     slope: np.ndarray
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _inverse_of_shifted_ad(inverse, alpha, velocity):
     """P = (alpha I + ad(eta))^-1 = [[W, X], [0, W]], W = (alpha I + w^)^-1, X = -W q^ W."""
     wx, wy, wz = velocity[3], velocity[4], velocity[5]
@@ -77,7 +77,7 @@ def _inverse_of_shifted_ad(inverse, alpha, velocity):
             )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _apply_inverse(out, inverse, y):
     """out (6,) = P y."""
     for r in range(3):
@@ -86,7 +86,7 @@ def _apply_inverse(out, inverse, y):
         out[r + 3] = inverse[r, 0] * y[3] + inverse[r, 1] * y[4] + inverse[r, 2] * y[5]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _inverse_times_shifted_ad(product, inverse, strain, shift):
     """product (6, 3) = P (ad(xi)/2 + shift I), stored like P: diagonal block, upper right block."""
     half_u = local(strain[0], (3, 3))
@@ -113,7 +113,7 @@ def _inverse_times_shifted_ad(product, inverse, strain, shift):
             )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _off_diagonal_of_hat(out, x, y, z):
     out[0, 1] = -z
     out[0, 2] = y
@@ -123,7 +123,7 @@ def _off_diagonal_of_hat(out, x, y, z):
     out[2, 1] = x
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _fill_stress_to_balance(q, strain, lam, gain, shift):
     """Q = (shift I + ad(xi)^T) diag(gain) + adT(lam), adT(n, m) = [[0, n^], [n^, m^]]."""
     for r in range(6):
@@ -143,7 +143,7 @@ def _fill_stress_to_balance(q, strain, lam, gain, shift):
     _add_hat(q, 3, 3, lam[3], lam[4], lam[5], ones)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _add_hat(out, row, column, x, y, z, scale):
     """Adds (x, y, z)^ diag(scale of those columns) to the 3x3 block at (row, column)."""
     out[row, column + 1] -= z * scale[column + 1]
@@ -154,7 +154,7 @@ def _add_hat(out, row, column, x, y, z, scale):
     out[row + 2, column + 1] += x * scale[column + 1]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _add_times_block_triangular(out, q, product):
     """out (6, 6) += Q [[a, b], [0, a]] with (a, b) stored as (6, 3)."""
     for r in range(6):
@@ -170,7 +170,7 @@ def _add_times_block_triangular(out, q, product):
             )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _add_half_inertia(out, alpha, velocity, momentum, i, part, section):
     """out += (alpha M - ad(e)^T M - adT(M e)) / 2; `momentum` is M e without a payload."""
     mass = local(momentum[0], (6,))
@@ -195,7 +195,7 @@ def _add_half_inertia(out, alpha, velocity, momentum, i, part, section):
         _add_body_inertia(out, alpha, velocity, carried)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _add_half_drag(out, velocity, a, fittings):
     """out += half of the drag's change with velocity, in still fluid."""
     for k in range(6):
@@ -209,7 +209,7 @@ def _add_half_drag(out, velocity, a, fittings):
         out[2, 2] += fittings.along_flow[a] * square_root(z * z + least)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _add_body_inertia(out, alpha, velocity, mass):
     """out (6, 6) += alpha M - ad(e)^T M - adT(M e) of a rigid body, M (6, 6) of any form."""
     momentum = local(velocity[0], (6,))
@@ -234,7 +234,7 @@ def _add_body_inertia(out, alpha, velocity, mass):
     _add_hat(out, 3, 3, momentum[3], momentum[4], momentum[5], ones)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _slope_of_end(slopes, e, alpha, a, section, grid, extras):
     """K in d_s = K d_e + k at the last row of segment a, from the row beyond it."""
     end = grid.first_row[a + 1] - 1
@@ -271,7 +271,7 @@ def _slope_of_end(slopes, e, alpha, a, section, grid, extras):
             slope[r, c] *= share
 
 
-@register_jitable(forceinline=True)
+@inlined
 def linearise(e, s, ds, w, alpha, section, grid, extras, factors):
     """Eliminates (alpha A - G) at the state (e, s) with frozen rates ds; writes `factors`.
 
@@ -353,7 +353,7 @@ def linearise(e, s, ds, w, alpha, section, grid, extras, factors):
                         slope_below[r, c] -= wrench_carry[r, k] * carry[k, c]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _constant_of_end(d_s, e_rate, s_rate, alpha, a, section, grid, extras):
     """k in d_s = K d_e + k at the last row of segment a, from the row beyond it."""
     end = grid.first_row[a + 1] - 1
@@ -379,7 +379,7 @@ def _constant_of_end(d_s, e_rate, s_rate, alpha, a, section, grid, extras):
         d_s[end, k] = row[k] / (alpha * section.relaxation[a, k] + 1.0)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def solve(e_rate, s_rate, alpha, section, grid, extras, factors, d_e, d_s):
     """Solves (alpha A - G) d = A r for the right-hand side rates r = (e_rate, s_rate)."""
     mean = local(e_rate[0, 0], (6,))
@@ -439,7 +439,7 @@ def solve(e_rate, s_rate, alpha, section, grid, extras, factors, d_e, d_s):
                     d_s[i + 1, r] += slope[r, k] * d_e[i + 1, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _cross_boundary(d_e, d_s, a, slope, first, extras):
     """d_e and d_s at the first row of segment a, from the row before it."""
     if extras is None:

@@ -1,8 +1,6 @@
 """What loads a rod beside its weight and its constant actuation: tendons that follow the strain,
 forces at nodes, drag and buoyancy, and rigid bodies. Its names are those of `kernel`."""
 
-from numba.extending import register_jitable
-
 from softcr_models.rod.backbone import (
     gravity_over_interval,
     part_of,
@@ -10,6 +8,7 @@ from softcr_models.rod.backbone import (
     strain_from_wrench,
     walk_interval,
 )
+from softcr_models.rod.inner import inlined
 from softcr_models.rod.simd import local, square_root
 from softcr_models.rod.stiffening import add_unresisted
 from softcr_models.rod.twists import (
@@ -20,7 +19,7 @@ from softcr_models.rod.twists import (
 )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_tendons(acting, strain, i, a, extras):
     """acting (6,) += wrench of the tendons at row i of segment a, by its strain (6,).
 
@@ -47,7 +46,7 @@ def add_tendons(acting, strain, i, a, extras):
             acting[5] -= r[0] * y - r[1] * x
 
 
-@register_jitable(forceinline=True)
+@inlined
 def pull_tendons(fraction, extras):
     """Sets the tensions to those at a fraction of the step."""
     for tendon in range(extras.fittings.tendon_reaches.shape[0]):
@@ -55,7 +54,7 @@ def pull_tendons(fraction, extras):
         extras.tensions[tendon] = begin + fraction * (end - begin)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def actuation_at_rows(acting, s, w, section, grid, extras):
     """acting (R, 6) = w (R, 6) with the tendons of the exact model at elastic wrenches s."""
     strain = local(s[0, 0], (6,))
@@ -69,7 +68,7 @@ def actuation_at_rows(acting, s, w, section, grid, extras):
             add_tendons(acting[i], strain, i, a, extras)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def base_actuation(base, s, w, section, grid, extras):
     """base (6,) = actuation wrench at row 0, that of the tendons of the exact model included, and
     what does not resist, see `stiffening`."""
@@ -89,7 +88,7 @@ def base_actuation(base, s, w, section, grid, extras):
         add_tendons(base, strain, 0, 0, extras)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras):
     """One walk from base to tip for all that depends on strains and directions alone.
 
@@ -161,7 +160,7 @@ def survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
             end_up[a, k] = up[k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_body_force(out, velocity, up, mass):
     """out (6,) += ad(e)^T M e - M [g R^T e_z; 0]: a rigid body's gyroscopic wrench and weight."""
     momentum = local(velocity[0], (6,))
@@ -175,7 +174,7 @@ def add_body_force(out, velocity, up, mass):
     subtract_ad_transposed(out, velocity, momentum)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_shares(row, forces, i, a, part, grid):
     """row (6,) += the shares of nodes' loads in interval i of segment a.
 
@@ -190,7 +189,7 @@ def add_shares(row, forces, i, a, part, grid):
             row[k] += share * forces[i + 1, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_fluid(row, velocity, mean_up, stream, i, a, fittings):
     """row (6,) += buoyancy and drag in interval i of segment a."""
     for k in range(6):

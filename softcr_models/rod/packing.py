@@ -6,9 +6,9 @@ Written for numbers, lanes and lanes that carry derivatives alike, see `kernel`.
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import part_of, start_pose, walk_interval
+from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.simd import exponential, local, positive_part
 from softcr_models.rod.stiffening import USUAL_CURVATURE
 from softcr_models.rod.twists import add_product, cross_connector
@@ -48,13 +48,13 @@ class Body(NamedTuple):
     tip_cap_length: float
 
 
-@register_jitable
+@inner
 def section_rows(grid):
     """Rows of `pack_section`."""
     return 30 * grid.segments + 2 * grid.first_row[grid.segments] + 5
 
 
-@register_jitable
+@inner
 def pack_section(raw, row, lane, parameters, body, grid, substep):
     """Section of one candidate into column `lane`: per segment C, 1/C, D, 1/D, decay; then mu and
     1/mu of each interval, the force at the tip, the payload per length, and how the bending
@@ -99,7 +99,7 @@ def pack_section(raw, row, lane, parameters, body, grid, substep):
             raw[density_rows + 2 * rows + k, lane] = 0.0 * parameters[row, 0]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def unpack_section(section, decay, tip_force, packed, grid):
     """Fills a section, the decay (6,) of the base state and the force (3,) at the tip."""
     rows = grid.first_row[grid.segments]
@@ -120,7 +120,7 @@ def unpack_section(section, decay, tip_force, packed, grid):
     section.stiffening[0] = packed[density_rows + 2 * rows + 4]
 
 
-@register_jitable
+@inner
 def pack_inputs(raw_wrench, raw_tension, level, lane, inputs, body, fittings):
     """Wrenches (A, 6) and tensions (T,) of inputs (m,), row by row into column `lane`."""
     places, _, count = body.actuation.shape
@@ -140,7 +140,7 @@ def pack_inputs(raw_wrench, raw_tension, level, lane, inputs, body, fittings):
             raw_tension[tendons * level + tendon, lane] = pull
 
 
-@register_jitable(forceinline=True)
+@inlined
 def load_tensions(extras, tension, begin, end):
     """The tensions of a step that goes from row `begin` to row `end` of a packed column.
 
@@ -152,7 +152,7 @@ def load_tensions(extras, tension, begin, end):
         extras.tensions_end[tendon] = tension[end + tendon]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def load_state(e, s, z, state, grid, fittings):
     """Rows from a state (12 N + 6 K + 6,) as `RodState` lays it out."""
     rows = grid.first_row[grid.segments]
@@ -171,7 +171,7 @@ def load_state(e, s, z, state, grid, fittings):
                 e[i, k] = state[6 * (i - a - 1) + k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def cross_boundary(e, first, a, fittings):
     """Velocity of the first row of segment a from the row before it: e+ = X e-."""
     for k in range(6):
@@ -182,7 +182,7 @@ def cross_boundary(e, first, a, fittings):
         add_product(e[first], fittings.adjoint[a - 1], e[first - 1])
 
 
-@register_jitable(forceinline=True)
+@inlined
 def store_state(state, e, s, z, grid):
     """The inverse of `load_state`."""
     rows = grid.first_row[grid.segments]
@@ -196,7 +196,7 @@ def store_state(state, e, s, z, grid):
                 state[6 * (i - a - 1) + k] = e[i, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def tip_pose(pose, s, section, body, grid, fittings):
     """Pose (12,) of the tip cap's outer face in the base frame, rows of (3, 4), eq. (29)."""
     like = s[0, 0]

@@ -11,10 +11,10 @@ robot's file names is a rigid body of its own instead, see `section.Fittings`: i
 node's rates, which takes more time. Names are those of `kernel`.
 """
 
-from numba.extending import register_jitable
+from softcr_models.rod.inner import inlined
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_momentum(out, velocity, part, section):
     """out (6,) += the payload's inertia times a velocity, or an acceleration, (6,)."""
     carried, lever = section.payload[0], part.payload_lever
@@ -27,7 +27,7 @@ def add_momentum(out, velocity, part, section):
     out[4] += lever * x
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_weight(row, mean_up, part, section):
     """row (6,) += the payload's weight and its moment; mean_up (3,) is g R^T e_z."""
     carried, lever = section.payload[0], part.payload_lever
@@ -37,7 +37,7 @@ def add_weight(row, mean_up, part, section):
     row[4] -= carried * lever * mean_up[0]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def accelerate_carrying(row, i, part, section):
     """row (6,) becomes M^-1 row times two, M the inertia of interval i with the payload."""
     mass, carried, lever = section.line_density[i], section.payload[0], part.payload_lever
@@ -54,7 +54,7 @@ def accelerate_carrying(row, i, part, section):
     row[5] *= 2.0 * section.length_per_mass[i] / part.torsion_inertia
 
 
-@register_jitable(forceinline=True)
+@inlined
 def fill_half_inertia(mass, part, section):
     """mass (6, 6) = half of what the payload adds to the inertia."""
     half, lever = 0.5 * section.payload[0], part.payload_lever

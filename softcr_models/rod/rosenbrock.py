@@ -17,7 +17,6 @@ pivoting. Same three ways of running as `kernel`.
 """
 
 import numpy as np
-from numba.extending import register_jitable
 
 from softcr_models.rod.contact import (
     add_stage,
@@ -26,6 +25,7 @@ from softcr_models.rod.contact import (
     look_ahead,
     pieces,
 )
+from softcr_models.rod.inner import inlined
 from softcr_models.rod.kernel import derivative
 from softcr_models.rod.linear_solver import Factors, linearise, solve
 from softcr_models.rod.loads import base_actuation, pull_tendons
@@ -56,7 +56,7 @@ STAGE_COUPLING = np.eye(STAGES) / GAMMA - np.linalg.inv(_GAMMA)  # c_ij
 INCREMENT = np.linalg.solve(_GAMMA.T, _WEIGHTS)  # m_i
 
 
-@register_jitable(forceinline=True)
+@inlined
 def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras):
     """Advances (e, s, z) in place over dt in equal sub-steps.
 
@@ -105,7 +105,7 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
             _advance_beside(extras.obstacles, e, s, w, h, anew, section, grid, extras, factors)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors):
     """`_advance`, near obstacles always after a linearisation, and in as many pieces as it takes to
     follow an impact: once more from the beginning, if it ends in one that it did not foresee."""
@@ -128,7 +128,7 @@ def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors)
             count = needed
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _copy(to_e, to_s, e, s, grid):
     for i in range(grid.first_row[grid.segments]):
         for k in range(6):
@@ -136,7 +136,7 @@ def _copy(to_e, to_s, e, s, grid):
             to_s[i, k] = s[i, k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _advance(e, s, w, h, anew, section, grid, extras, factors):
     """Advances (e, s) in place over h [s] under the wrenches w, `anew` after a linearisation."""
     rows = grid.first_row[grid.segments]

@@ -21,6 +21,7 @@ from softcr_models.rod import rosenbrock
 from softcr_models.rod.borrowing import borrowed
 from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
 from softcr_models.rod.contact import Contacts, Obstacles
+from softcr_models.rod.inner import inner
 from softcr_models.rod.kernel import effective_masses
 from softcr_models.rod.packing import (
     Body,
@@ -90,7 +91,7 @@ class Retries:
     lost: int = 0
 
 
-@numba.njit(**COMPILE_OPTIONS)
+@inner
 def _row_of(rows, candidate):
     """The row of a candidate: one row alone serves them all."""
     return candidate if rows.shape[0] > 1 else 0
@@ -99,7 +100,7 @@ def _row_of(rows, candidate):
 def _compiled_block(lanes, dtype):
     """The function that advances one block of candidates, for lanes and a float type."""
 
-    @numba.njit(**COMPILE_OPTIONS)
+    @inner
     def block_rollout(
         block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
         obstacles, out, out_tips,
@@ -395,7 +396,7 @@ def _retry(failed, inputs, run, out, out_tips, retries):
 def _compiled_tip_block(lanes, dtype):
     """The function that computes tip poses of one block of candidates."""
 
-    @numba.njit(**COMPILE_OPTIONS)
+    @inner
     def block_tips(block, states, parameters, body, grid, fittings, out):
         rows = grid.first_row[grid.segments]
         intervals = rows - grid.segments

@@ -10,8 +10,7 @@ like a moment of the actuators. Viscosity is that of the nominal compliance. Nam
 `kernel`.
 """
 
-from numba.extending import register_jitable
-
+from softcr_models.rod.inner import inlined
 from softcr_models.rod.simd import local, positive_part
 
 USUAL_CURVATURE = 15.0
@@ -21,7 +20,7 @@ STIFFEST, SOFTEST = 0.25, 2.0
 """Of the bending compliance, at most: a candidate that is far away stays sound [-]."""
 
 
-@register_jitable(forceinline=True)
+@inlined
 def unresisted(out, s, i, compliance, section):
     """out (2,) = m - m / f of row i, of compliances (6,)."""
     curvature_x, curvature_y = compliance[3] * s[i, 3], compliance[4] * s[i, 4]
@@ -34,7 +33,7 @@ def unresisted(out, s, i, compliance, section):
     out[1] = share * s[i, 4]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_unresisted(row, s, i, compliance, section):
     """row (6,) += what does not resist at row i."""
     rest = local(s[0, 0], (2,))
@@ -43,7 +42,7 @@ def add_unresisted(row, s, i, compliance, section):
     row[4] += rest[1]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def yield_in_interval(row, stress, s, i, part, section):
     """Takes what does not resist off the mean wrench (6,) of interval i and off its slope (6,)."""
     below = local(s[0, 0], (2,))

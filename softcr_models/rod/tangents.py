@@ -5,13 +5,13 @@ Each lane carries one direction in state, inputs and parameters.
 
 import numba
 import numpy as np
-from numba.extending import register_jitable
 
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.borrowing import borrowed
 from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.contact import Contacts, Obstacles
 from softcr_models.rod.dual import tangent_of, value_of, with_tangent
+from softcr_models.rod.inner import inlined
 from softcr_models.rod.kernel import derivative, effective_masses
 from softcr_models.rod.loads import base_actuation
 from softcr_models.rod.packing import (
@@ -47,7 +47,7 @@ MAX_WRENCHES = 12 * MAX_NODES
 MAX_PULLS = 2 * MAX_TENDONS
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _fill(out, values, changes, first):
     """out[k] = values[k], with the lanes changes[first + k] as its change."""
     for k in range(values.shape[0]):
@@ -55,7 +55,7 @@ def _fill(out, values, changes, first):
         out[k] = with_tangent(values[k] + 0.0 * change, change)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _rates(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps):
     """result: the state's derivative, then the wrench (6,) that the rod's base transmits."""
     like = s[0, 0]
@@ -72,7 +72,7 @@ def _rates(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt,
     store_state(result, de, ds, rate, grid)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _step(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps):
     """result: the state after a step, then the tip's pose (12,) there."""
     rosenbrock.step(e, s, z, w[0], w[1], dt, substeps, 0, decay, section, grid, extras)

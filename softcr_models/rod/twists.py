@@ -4,12 +4,11 @@ eta = [q; w], Lambda = [n; m]; ad(eta) = [[w^, q^], [0, w^]]. Written for number
 and compiled lanes alike, see `kernel`.
 """
 
-from numba.extending import register_jitable
-
+from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.simd import local
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_ad(out, x, y):
     """out += ad(x) y."""
     out[0] += x[4] * y[2] - x[5] * y[1] + x[1] * y[5] - x[2] * y[4]
@@ -20,7 +19,7 @@ def add_ad(out, x, y):
     out[5] += x[3] * y[4] - x[4] * y[3]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def subtract_ad_transposed(out, x, y):
     """out -= ad(x)^T y, that is out += [w x n; q x n + w x m]."""
     out[0] += x[4] * y[2] - x[5] * y[1]
@@ -31,7 +30,7 @@ def subtract_ad_transposed(out, x, y):
     out[5] += x[0] * y[1] - x[1] * y[0] + x[3] * y[4] - x[4] * y[3]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_product(out, matrix, y):
     """out (6,) += matrix (6, 6) y."""
     for r in range(6):
@@ -39,7 +38,7 @@ def add_product(out, matrix, y):
             out[r] += matrix[r, k] * y[k]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_symmetric_product(out, matrix, y):
     """out (6,) += matrix (6, 6) y of a symmetric matrix, whose upper half alone is read."""
     for r in range(6):
@@ -49,7 +48,7 @@ def add_symmetric_product(out, matrix, y):
             out[k] += matrix[r, k] * y[r]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_transposed_product(out, matrix, y):
     """out (6,) += matrix^T y."""
     for r in range(6):
@@ -57,7 +56,7 @@ def add_transposed_product(out, matrix, y):
             out[r] += matrix[k, r] * y[k]
 
 
-@register_jitable
+@inner
 def add_congruence(out, transform, inner):
     """out (6, 6) += X^T A X."""
     half = local(inner[0, 0], (6, 6))
@@ -72,7 +71,7 @@ def add_congruence(out, transform, inner):
                 out[r, c] += transform[k, r] * half[k, c]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def rotate_back(v, u):
     """v (3,) becomes Exp(u)^T v. Series in |u|^2: exact to 1e-10 up to |u| = 1, no trigonometry."""
     t = u[0] * u[0] + u[1] * u[1] + u[2] * u[2]
@@ -86,7 +85,7 @@ def rotate_back(v, u):
     v[2] += cosine * (u[0] * a1 - u[1] * a0) - sine * a2
 
 
-@register_jitable(forceinline=True)
+@inlined
 def advance_pose(rotation, position, strain, length):
     """T becomes T Exp_SE3(strain * length), eq. (1): rotation (3, 3), position (3,)."""
     u = local(strain[0], (3,))
@@ -113,7 +112,7 @@ def advance_pose(rotation, position, strain, length):
         rotate_back(rotation[k], u)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def move_along(rotation, position, move):
     """position (3,) += R move."""
     for k in range(3):
@@ -122,7 +121,7 @@ def move_along(rotation, position, move):
         )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def cross_connector(rotation, position, adjoint, translation):
     """Carries a pose over a rigid connector: its X = [[Rc^T, ...], ...] (6, 6), and t (3,)."""
     row = local(rotation[0, 0], (3,))
@@ -136,7 +135,7 @@ def cross_connector(rotation, position, adjoint, translation):
             rotation[r, c] = row[c]
 
 
-@register_jitable(forceinline=True)
+@inlined
 def turn_into_body(out, rotation, v):
     """out (3,) = R^T v."""
     for k in range(3):

@@ -36,8 +36,7 @@ LIMITS = {"machine": 40.0, "code": 60.0, "tests": 150.0, "training": 150.0, "bat
 """Part, in the order in which they run -> seconds that it may take."""
 
 KERNELS = (
-    ("-m", "softcr_models.warm_up", "rod"),
-    ("-m", "softcr_models.warm_up", "fittings"),
+    ("-m", "softcr_models.warm_up", "rod", "fittings"),
     ("-c", "from softcr_studies.speed.gpu_loops import rehearse; rehearse()"),
 )
 """What compiles the processor's kernels beside the first parts: arguments of Python, a process

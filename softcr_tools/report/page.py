@@ -42,6 +42,11 @@ class Summary:
     def __getitem__(self, key: str) -> Any:
         return self.numbers[key]
 
+    @property
+    def is_good(self) -> bool:
+        """See `report.verdict`."""
+        return bool(self["verdict"]["good"])
+
     def table(self) -> RenderableType:
         """The summary on one screen, to be printed on a rich console."""
         figures = Table.grid(padding=(0, 2))
@@ -57,16 +62,17 @@ class Summary:
         safety = [f"safety at {line}" for line in self._safety()[-SAFETY_SHOWN:]]
         changes = [f"changed at {line}" for line in self._told("parameter_changes")]
         return Group(
+            Text(self["verdict"]["line"], style="bold green" if self.is_good else "bold red"),
             Text(self._headline(), style="bold"),
             *(Text(line, style="dim") for line in (self._settings(), *reversed(plant))),
             *(Text(line, style="bold red") for line in self._deaths()),
             "",
             figures,
+            *(Text(line, style="yellow") for line in self["problems"]),
             "",
             loops,
             *(Text(line, style="dim") for line in safety),
             *(Text(line, style="dim") for line in changes[-CHANGES_SHOWN:]),
-            *(Text(line, style="yellow") for line in self["problems"]),
         )
 
     def html(self, figures: Sequence[ReportFigure]) -> str:
@@ -95,6 +101,7 @@ class Summary:
 </head>
 <body><main>
 <h1>{title}</h1>
+<p class="{"good" if self.is_good else "deaths"}">{escape(self["verdict"]["line"])}</p>
 <p>{escape(self._settings())}</p>
 {_list("deaths", self._deaths())}
 <div class="cards">{_each(_CARD, self.figures)}</div>
@@ -206,6 +213,7 @@ p { margin: 2px 0 10px; color: #52606d; }
 .card span { color: #52606d; font-size: 13px; }
 .panel { padding: 8px 12px; overflow-x: auto; }
 .problems { border-left: 4px solid #e8710a; }
+.good { border-left: 4px solid #188038; }
 .deaths { border-left: 4px solid #c5221f; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: 5px 10px; text-align: right; border-bottom: 1px solid #e4e7eb; }

@@ -5,6 +5,7 @@ their units; None is what could not be computed.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -19,6 +20,7 @@ from softcr_runtime.bags.signals import Signal
 from softcr_tools.report.page import KeyFigure, Summary, filled
 from softcr_tools.report.plant import plant
 from softcr_tools.report.run import ARC, REFERENCES, Run
+from softcr_tools.report.verdict import verdict
 
 SETTLING_TIME = 2.0  # after the start of the evaluated window an error counts as settled [s]
 COMPLIANCE_SETTLING_TIME = 5.0  # after its first estimate a compliance must be right [s]
@@ -30,6 +32,7 @@ COVERED = 0.95  # of the evaluated ticks at least this part should have an error
 SILENCE = 2.5  # a node unheard for so long at the end, at one status a second, had stopped [s]
 ALARMS_SHOWN = 3  # different warnings, and reasons of rejection, that are listed of a node
 
+_IN_TABLE = re.compile(r"warning: \d+ cycles missed")  # what the table of loops tells, too
 _SHAPES_EVERY = 25  # samples between two shapes that are compared
 _LOOP = (
     "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles", "deadline_ms",
@@ -143,6 +146,7 @@ def summarize(run: Run) -> Summary:
         "ended_by": run.system.get("ended_by"),
         "problems": [*_problems(run), *_silences(run), *_alarms(run)],
     }
+    numbers |= verdict(run, numbers).numbers()
     return Summary(numbers, [*_key_figures(run, numbers)])
 
 
@@ -309,10 +313,10 @@ def constant_curvature(run: Run) -> Numbers:
     true magnitude; None without a simulator's truth. `bending_stiffness` [N/m] is the last
     estimate, which takes up what constant curvature leaves out.
     """
-    arc, truth, scores = run.estimated_arc(), run.true_arc(), None
+    arc, scores = run.estimated_arc(), None
     if not len(arc):
         return {"constant_curvature": None} if run.is_of_rod else {}
-    if len(truth):
+    if len(truth := run.true_arc()):
         counted = int(truth.stamps[0]) + round(1e9 * ARC_BEGIN), int(truth.stamps[-1])
         errors, values = arc.minus(truth).between(*counted).values, truth.between(*counted).values
         if len(errors):
@@ -619,8 +623,13 @@ def _alarms(run: Run) -> Iterator[str]:
             for reason, count in (status.values.get(name) or {}).items()
         ]
         warned = [
-            f"{line} (the last of {count})" if differed else f"{line}, {count} times"
+            line
+            if count == 1
+            else f"{line} (the last of {count})"
+            if differed
+            else f"{line}, {count} times"
             for line, count, differed in sorted(status.alarms.values(), key=lambda each: -each[1])
+            if not _IN_TABLE.fullmatch(line)
         ]
         shown = told[:ALARMS_SHOWN] + warned[:ALARMS_SHOWN]
         yield from (f"{node}: {line}" for line in shown)

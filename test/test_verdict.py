@@ -1,0 +1,131 @@
+"""The line that says first whether a run was good: each criterion, and what the command returns."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_report import (
+    LOOP,
+    TYPES,
+    closed_loop,
+    diagnostics,
+    ticks,
+    without,
+    write_bag,
+)
+
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
+from softcr_tools import report, up
+from softcr_tools.report.run import Run
+from softcr_tools.report.sections import summarize
+from softcr_tools.report.verdict import LARGEST_ERROR, MOST_MISSED
+
+DURATION = 4.0
+
+
+def judged(tmp_path, messages, system=None):
+    """The verdict on a bag of these messages."""
+    write_bag(tmp_path / "bag", messages)
+    return summarize(Run(read_signals(Bag(tmp_path / "bag")), system))["verdict"]
+
+
+def told_by(node, **values):
+    """What a node says at the end of a run."""
+    stamp = ticks(DURATION)[-1] + 1
+    return [("/diagnostics", stamp, diagnostics(stamp, node, LOOP | values))]
+
+
+def safety(seconds, message):
+    status = TYPES["diagnostic_msgs/msg/DiagnosticStatus"](
+        level=0, name="valves: safety", message=message, hardware_id="", values=[]
+    )
+    return ("safety/state", ticks(DURATION)[0] + round(1e9 * seconds), status)
+
+
+def test_a_good_run_is_called_good_with_its_two_figures(tmp_path):
+    found = judged(tmp_path, closed_loop(DURATION))
+    assert found["line"] == "good: 1.00 mm settled, 0.4 % of the controller's cycles missed"
+    assert (found["good"], found["failed"]) == (True, False)
+
+
+def test_a_robot_that_was_never_commanded_is_no_good_run(tmp_path):
+    waited = told_by("simulator", commands_stale=0, without_commands=True)
+    for number, messages in enumerate(
+        (without(closed_loop(DURATION), "pressure/sent"), closed_loop(DURATION) + waited)
+    ):
+        found = judged(tmp_path / str(number), messages)
+        assert found["line"] == "NOT good: the robot was never commanded"
+        assert (found["good"], found["failed"]) == (False, True)
+
+
+def test_a_vent_before_the_end_is_told_with_its_time_and_reason(tmp_path):
+    rows = [safety(0.0, "vent now: not enabled yet"), safety(0.5, "none: enabled")]
+    found = judged(tmp_path, [*closed_loop(DURATION), *rows, safety(2.0, "vent now: poses silent")])
+    assert found["line"] == "NOT good: vented after 2.0 s: poses silent"
+    assert found["failed"]
+
+
+def test_a_vent_that_ends_the_run_is_as_it_should_be(tmp_path):
+    rows = [safety(0.5, "none: enabled"), safety(DURATION - 0.1, "vent now: an operator's")]
+    assert judged(tmp_path, [*closed_loop(DURATION), *rows])["good"]
+
+
+def test_a_simulated_robot_that_got_no_commands_for_long_was_vented(tmp_path):
+    found = judged(tmp_path, closed_loop(DURATION) + told_by("simulator", commands_stale=2))
+    assert found["line"] == "NOT good: the robot was vented 2 times because commands stopped"
+    assert found["failed"]
+
+
+@pytest.mark.parametrize("node", ["nempc_controller", "estimator", "simulator"])
+def test_missed_cycles_beyond_the_share_are_told_of_the_loop_that_missed(tmp_path, node):
+    cycles = 700
+    few, many = (round(share * cycles) for share in (0.9 * MOST_MISSED, 1.2 * MOST_MISSED))
+    few_of_it = told_by(node, cycles=cycles, missed_cycles=few)
+    assert judged(tmp_path / "few", closed_loop(DURATION) + few_of_it)["good"]
+    many_of_it = told_by(node, cycles=cycles, missed_cycles=many)
+    found = judged(tmp_path / "many", closed_loop(DURATION) + many_of_it)
+    assert found["line"] == f"NOT good: {node} missed 6 % of its cycles"
+    assert not found["failed"]  # the robot moved
+
+
+def test_a_tip_far_from_its_reference_is_told_with_its_share_of_the_length(tmp_path):
+    def circle_elsewhere(shift):
+        def reference(stamps):
+            phase = np.pi * 1e-9 * (stamps - stamps[0])
+            return np.stack([0.03 * np.cos(phase), 0.03 * np.sin(phase), 0.11 + 0.0 * phase], 1)
+
+        messages = closed_loop(DURATION, reference)
+        for topic, _, message in messages:
+            if topic == "simulation/truth/tip/pose":
+                message.pose.position.z += shift
+        return messages
+
+    length = 0.125
+    assert judged(tmp_path / "near", circle_elsewhere(0.5 * LARGEST_ERROR * length))["good"]
+    found = judged(tmp_path / "far", circle_elsewhere(2.0 * LARGEST_ERROR * length))
+    assert found["line"].startswith("NOT good: the tip was ")
+    assert "mm off settled, 1" in found["line"]
+    assert found["line"].endswith("% of the length")
+
+
+def test_a_node_that_died_is_told(tmp_path):
+    system = {"deaths": [{"node": "estimator", "signal": "SIGKILL", "exit_code": None}]}
+    found = judged(tmp_path, closed_loop(DURATION), system)
+    assert found["line"] == "NOT good: estimator died"
+
+
+@pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])
+def test_the_command_tells_a_failed_run_by_its_exit_code(tmp_path, monkeypatch, failed, code):
+    class Summary:
+        def __getitem__(self, key):
+            return {"verdict": {"failed": failed}}[key]
+
+        def table(self):
+            return ""
+
+    monkeypatch.setattr(report, "build", lambda bag, output: Summary())
+    monkeypatch.setattr(up, "compile_kernels", lambda console, sets: None)
+    options = up.SimulationOptions.of_options({})
+    outcome = SimpleNamespace(ran=True, exit_code=0)
+    assert up._run(lambda *_: outcome, options, tmp_path / "results") == code
