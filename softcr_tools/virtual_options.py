@@ -101,6 +101,7 @@ def _field(default: str, said: str, allowed: str) -> Any:
     return Field(default, description=said, json_schema_extra={"in_words": allowed})
 
 
+_COMPUTING = "how long each of its ticks takes; a range: random for each tick"
 _IN_MS = f"milliseconds from 0 to {LONGEST:g}, or a range of them, as 5..35"
 _STOPS_ALLOWED = "SECONDS@TIME, as 0.3@4.0, several between commas"
 _MISSING_ALLOWED = "COUNT@TIME or COUNT@TIME/EVERY, as 6@4.0 or 6@4.0/0.5, several between commas"
@@ -115,9 +116,7 @@ class _Late(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    computing_ms: _Milliseconds = _field(
-        "0", "how long each of its ticks takes; a range: random for each tick", _IN_MS
-    )
+    computing_ms: _Milliseconds = _field("0", _COMPUTING, _IN_MS)
     stops: _Stops = _field(
         "", f"it computes nothing for so many seconds from a time on: {_STOPS_ALLOWED}",
         _STOPS_ALLOWED,
@@ -125,15 +124,11 @@ class _Late(BaseModel):
 
 
 class _LateEstimator(_Late):
-    computing_ms: _Milliseconds = _field(
-        "2", _Late.model_fields["computing_ms"].description, _IN_MS
-    )
+    computing_ms: _Milliseconds = _field("2", _COMPUTING, _IN_MS)
 
 
 class _LateController(_Late):
-    computing_ms: _Milliseconds = _field(
-        "5", _Late.model_fields["computing_ms"].description, _IN_MS
-    )
+    computing_ms: _Milliseconds = _field("5", _COMPUTING, _IN_MS)
 
 
 class _Lossy(BaseModel):
@@ -162,7 +157,7 @@ class VirtualTime(BaseModel):
     wrenches: _Lossy = _Lossy()
     commands: _Lossy = _Lossy()
     lost: float = Field(
-        0.0, ge=0.0, le=1.0, description="share of all messages that are lost at random"
+        default=0.0, ge=0.0, le=1.0, description="share of all messages that are lost at random"
     )
 
     def in_words(self, roles: Iterable[str]) -> str:
