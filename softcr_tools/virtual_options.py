@@ -101,7 +101,7 @@ def _field(default: str, said: str, allowed: str) -> Any:
     return Field(default, description=said, json_schema_extra={"in_words": allowed})
 
 
-_COMPUTING = "how long each of its ticks takes; a range: random for each tick"
+_OF_TICKS = "how long each of its ticks takes; a range: random for each tick"
 _IN_MS = f"milliseconds from 0 to {LONGEST:g}, or a range of them, as 5..35"
 _STOPS_ALLOWED = "SECONDS@TIME, as 0.3@4.0, several between commas"
 _MISSING_ALLOWED = "COUNT@TIME or COUNT@TIME/EVERY, as 6@4.0 or 6@4.0/0.5, several between commas"
@@ -116,7 +116,7 @@ class _Late(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    computing_ms: _Milliseconds = _field("0", _COMPUTING, _IN_MS)
+    computing_ms: _Milliseconds = _field("0", _OF_TICKS, _IN_MS)
     stops: _Stops = _field(
         "", f"it computes nothing for so many seconds from a time on: {_STOPS_ALLOWED}",
         _STOPS_ALLOWED,
@@ -124,11 +124,11 @@ class _Late(BaseModel):
 
 
 class _LateEstimator(_Late):
-    computing_ms: _Milliseconds = _field("2", _COMPUTING, _IN_MS)
+    computing_ms: _Milliseconds = _field("2", _OF_TICKS, _IN_MS)
 
 
 class _LateController(_Late):
-    computing_ms: _Milliseconds = _field("5", _COMPUTING, _IN_MS)
+    computing_ms: _Milliseconds = _field("5", _OF_TICKS, _IN_MS)
 
 
 class _Lossy(BaseModel):
