@@ -10,8 +10,10 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
+from softcr_models.rod.compilation import lane_counts
 from softcr_models.rod.simd import as_lanes, positive_part
-from softcr_models.rod.stepper import FLOAT64_LANES
+
+_LANES, _ = lane_counts()  # of float64
 
 LARGEST_WEIGHTS = 0.95
 """Of one chamber's stops, their sum: at 1 the pressure would not act at all inside the smallest
@@ -137,7 +139,7 @@ def acting_pressures(
         radii, times: (J,) of the stops [Pa], (K,) of the lags [s].
         found: (B, L, m).
     """
-    lanes = FLOAT64_LANES
+    lanes = _LANES
     batch, rows, count = found.shape
     stops, lags, size = radii.shape[0], times.shape[0], remembered.shape[0]
     follows = levels.shape[2] == count and size > 0
@@ -147,9 +149,9 @@ def acting_pressures(
     raw_felt, raw_straight = np.empty((count, lanes)), np.empty((count, lanes))
     raw_remembered, raw_acts = np.empty((size, lanes)), np.empty((count, lanes))
     readings, felt, straight, past, acts, weights = (
-        as_lanes(raw_readings, FLOAT64_LANES), as_lanes(raw_felt, FLOAT64_LANES),
-        as_lanes(raw_straight, FLOAT64_LANES), as_lanes(raw_remembered, FLOAT64_LANES),
-        as_lanes(raw_acts, FLOAT64_LANES), as_lanes(raw_weights, FLOAT64_LANES),
+        as_lanes(raw_readings, _LANES), as_lanes(raw_felt, _LANES),
+        as_lanes(raw_straight, _LANES), as_lanes(raw_remembered, _LANES),
+        as_lanes(raw_acts, _LANES), as_lanes(raw_weights, _LANES),
     )  # fmt: skip
     for block in range((batch + lanes - 1) // lanes):
         first = block * lanes

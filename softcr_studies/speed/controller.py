@@ -43,7 +43,7 @@ AS_SHIPPED = {
     name: ("tick as shipped, one core", f"{name} on {CHAINED}")
     for name in (registry.NEMPC, GRADIENT_MPC)
 }
-BESIDE = f"median over that of a tick on {ROBOT}, in turn with it"
+BESIDE = f"times the tick on {ROBOT} before it"
 
 
 _FOLLOWS = "it follows the reference motion in closed loop with its own model"
@@ -86,10 +86,10 @@ def beside_plain(controller: str, effort: Effort) -> Result:
         loops = [_Loop({"robot": robot, "controller": controller}, effort) for robot in robots]
         turns = itertools.chain.from_iterable(zip(*loops, strict=True))
         both = timing.measure_each(lambda turn: turn[0](turn[1]), turns, _of_both(effort))
-    first = timing.WARM_UP % 2  # of the ticks without a chain, among those that are counted
-    plain, chained = both[first::2], both[1 - first :: 2]
+    pairs = both[timing.WARM_UP % 2 :]  # begin with a tick without a chain
+    plain, chained = pairs[: len(pairs) // 2 * 2].reshape(-1, 2).T
     note = f"config/controllers/{controller}.yaml; {_FOLLOWS}"
-    ratio = float(np.median(chained) / np.median(plain))
+    ratio = float(np.median(chained / plain))
     return {**told(1e3 * chained, UNIT, note=note), BESIDE: ratio}
 
 
