@@ -14,7 +14,6 @@ R is then 0, and readings stay as they are.
 import math
 from collections import deque
 
-import numba
 import numpy as np
 
 from softcr_models.pressure import PressureLag
@@ -59,6 +58,7 @@ class PressureFilter:
             period: between readings [s].
         """
         self._period = period
+        self._delays = period * DELAYS[:, None]  # [s]
         self._decay = math.exp(-lag.pole * period)
         self._gain = lag.gain / lag.pole * (1.0 - self._decay)
         self.reset()
@@ -105,8 +105,7 @@ class PressureFilter:
             self.unfiltered += bool(self._commands) and not self.follows
             self._errors, self._mean = None, None
             return reading
-        held = np.empty((DELAYS.size, len(reading)))
-        _mean_commands(last[0], self._period, DELAYS, *self._played, held)
+        held = self._held(last[0])
         self._learn(reading - self._decay * last[1] - self._gain * held)
         noise = self.noise**2
         if self._mean is None:
@@ -120,12 +119,15 @@ class PressureFilter:
     def _is_young(self, stamp: float) -> bool:
         return stamp - self._commands[-1][0] < (SILENCE + 0.5) * self._period
 
-    @property
-    def _played(self) -> tuple[np.ndarray, np.ndarray]:
-        """(C,) stamps [s] from which commands (C, m) [Pa] were played."""
-        return np.array([stamp for stamp, _ in self._commands]), np.array(
-            [command for _, command in self._commands]
-        )
+    def _held(self, begin: float) -> np.ndarray:
+        """(D, m) the mean command of the tick that begins at a stamp [s], for each delay."""
+        later = [stamp for stamp, _ in self._commands][1:]
+        commands = np.array([command for _, command in self._commands])
+        # each command is played from its stamp until the next one's; the first one before it, too
+        played = np.array(((-math.inf, *later), (*later, math.inf)))
+        edges = begin - self._delays
+        shares = np.minimum(edges + self._period, played[1]) - np.maximum(edges, played[0])
+        return np.maximum(shares, 0.0, out=shares) @ commands / self._period
 
     def _learn(self, errors: np.ndarray) -> None:
         """Delay and noises from the innovations (D, m) of one more tick."""
@@ -149,20 +151,3 @@ class PressureFilter:
         self.noise = math.sqrt(noise)
         process = square - (1.0 + self._decay**2) * noise
         self._process = max(process, _LEAST**2 + _LEAST_SHARE * noise)
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _mean_commands(begin, period, delays, stamps, commands, found):
-    """Fills `found` (D, m) with the mean command of the tick that begins at a stamp [s], for each
-    delay [ticks]. A command is played from its stamp until the next one's; the first one before it,
-    too."""
-    last = stamps.shape[0] - 1
-    found[:] = 0.0
-    for d in range(delays.shape[0]):
-        first = begin - delays[d] * period
-        for c in range(last + 1):
-            since = first if c == 0 else max(first, stamps[c])
-            until = first + period if c == last else min(first + period, stamps[c + 1])
-            if until > since:
-                for i in range(found.shape[1]):
-                    found[d, i] += (until - since) / period * commands[c, i]
