@@ -48,7 +48,7 @@ CONTACT_POINTS, CONTACT_WRENCH = (
 )
 
 
-VENT_TIME = 0.4
+VENT_TIME = 0.3
 """In which full chambers vent, where commands have stopped [s]."""
 
 

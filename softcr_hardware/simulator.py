@@ -34,7 +34,7 @@ class SimulatorSettings(NodeSettings):
         description="empty: the robot's own; or package.module:Class, or path/file.py:Class",
     )
     command_timeout: float = Field(
-        0.25,
+        0.1,
         ge=0.01,
         le=10.0,
         description="so long after the last planned command chambers vent along a ramp, tendons "
