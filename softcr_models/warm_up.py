@@ -342,7 +342,7 @@ _SETS: Mapping[str, tuple[Part, ...]] = {
     CONTACT: _rod_parts(CONTACT, _touching, {"step": 20.0, "equations": 10.0}),
     CHAIN: (Part(CHAIN, _chain, 4.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
     ARC: (Part(ARC, constant_curvature.kernels, 28.0, sources=(_MODELS / ARC,)),),
-    STRAIN: (Part(STRAIN, strain.kernels, 28.0, sources=(_MODELS / STRAIN,)),),
+    STRAIN: (Part(STRAIN, strain.kernels, 14.5, sources=(_MODELS / STRAIN,)),),
 }
 
 
