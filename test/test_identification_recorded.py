@@ -140,7 +140,7 @@ def test_a_motion_alone_gives_what_rests_would_have_given(files):
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory):
-    """A plant that rests, moves for two seconds and rests; its bag tells what it played, and when."""
+    """A plant that rests, moves for two seconds and rests; its bag tells what was played."""
     robot = hidden_robot(ROBOT)
     sensors = SensorModel(tip_noise=1e-4, pressure_noise=20.0, force_noise=0.01, moment_noise=2e-4)
     plant = RodPlant.of(robot, SimulatedPlant(robot, Mismatch(), sensors, 4))
