@@ -100,7 +100,7 @@ def test_settings_of_a_class_are_options_by_role_and_name(tmp_path):
 
 def test_words_of_a_command_line_for_what_it_names(tmp_path, monkeypatch, capsys):
     chosen = []
-    monkeypatch.setattr(up, "run_simulation", lambda options, results: chosen.append(options) or 0)
+    monkeypatch.setattr(up, "run_simulation", lambda options, *_: chosen.append(options) or 0)
     named = ["--plant.stiffness=40", "--controller", controller(tmp_path), "--plant", SPRING]
     words = ["up", "simulation", "--seed", "3", "--controller.gain", "2", *named]
     assert main([*words, "--controller.loud", "true", "--controller.names", "x, y"]) == 0
@@ -122,7 +122,7 @@ def test_words_of_a_command_line_for_what_it_names(tmp_path, monkeypatch, capsys
 
 def test_settings_of_the_usual_controller_need_no_name(monkeypatch):
     chosen = []
-    monkeypatch.setattr(up, "run_simulation", lambda options, results: chosen.append(options) or 0)
+    monkeypatch.setattr(up, "run_simulation", lambda options, *_: chosen.append(options) or 0)
     assert main(["up", "simulation", "--controller.generations", "3"]) == 0
     assert chosen[0].plugin_settings == {"controller": {"generations": 3}}
 
