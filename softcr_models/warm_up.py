@@ -299,6 +299,8 @@ def _equations(rod_of: Callable[[], CosseratRod]) -> None:
     rod.base_wrench(state, inputs)
     rod.node_poses(state)
     rod.contact_points(state)
+    if rod.fittings is not None:  # robots of several segments have sensors along their bodies
+        rod.poses_at(state[None], 0, 0.5, rod.nominal_parameters[None])
 
 
 def _tips(rod_of: Callable[[], CosseratRod]) -> None:
@@ -338,8 +340,8 @@ _OF_ROD = {
 }  # fmt: skip
 _SETS: Mapping[str, tuple[Part, ...]] = {
     ROD: _rod_parts(ROD, _bare, _OF_ROD),
-    FITTINGS: _rod_parts(FITTINGS, _fitted, _OF_ROD),
-    CONTACT: _rod_parts(CONTACT, _touching, {"step": 20.0, "equations": 10.0}),
+    FITTINGS: _rod_parts(FITTINGS, _fitted, _OF_ROD | {"equations": 12.0}),
+    CONTACT: _rod_parts(CONTACT, _touching, {"step": 22.0, "equations": 19.0}),
     CHAIN: (Part(CHAIN, _chain, 4.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
     ARC: (Part(ARC, constant_curvature.kernels, 28.0, sources=(_MODELS / ARC,)),),
     STRAIN: (Part(STRAIN, strain.kernels, 14.5, sources=(_MODELS / STRAIN,)),),
