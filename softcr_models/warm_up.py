@@ -342,7 +342,7 @@ _SETS: Mapping[str, tuple[Part, ...]] = {
     ROD: _rod_parts(ROD, _bare, _OF_ROD),
     FITTINGS: _rod_parts(FITTINGS, _fitted, _OF_ROD | {"equations": 12.0}),
     CONTACT: _rod_parts(CONTACT, _touching, {"step": 22.0, "equations": 19.0}),
-    CHAIN: (Part(CHAIN, _chain, 4.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
+    CHAIN: (Part(CHAIN, _chain, 1.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
     ARC: (Part(ARC, constant_curvature.kernels, 28.0, sources=(_MODELS / ARC,)),),
     STRAIN: (Part(STRAIN, strain.kernels, 14.5, sources=(_MODELS / STRAIN,)),),
 }
