@@ -19,7 +19,9 @@ _PERIOD = 0.01
 def _filter() -> None:
     robot = load_robot("licher2025_chain")
     model = make_model("rod", robot)
-    finds = ModelFilter(EstimationContext(robot, model, _PERIOD), ModelFilter.Settings.model_validate({}))
+    finds = ModelFilter(
+        EstimationContext(robot, model, _PERIOD), ModelFilter.Settings.model_validate({})
+    )
     still = np.zeros(model.inputs.size)
     tip = np.eye(4)
     tip[2, 3] = robot.length
