@@ -160,15 +160,13 @@ class VirtualBench:
 
     def _wired(self, sample: Sample) -> Sample:
         """In the order of the commissioned station's chambers."""
-        if self.unplugged is not None:
-            sample.volts[self.unplugged], sample.broken[self.unplugged] = 0.0, True
         order = self._inputs
-        return replace(
-            sample,
-            volts=sample.volts[order],
-            broken=sample.broken[order],
-            toggles=sample.toggles[order],
-        )
+        # of the order's indices these are copies: a bus may give the same arrays again
+        volts, broken = sample.volts[order], sample.broken[order]
+        if self.unplugged is not None:
+            cut = order == self.unplugged
+            volts[cut], broken[cut] = 0.0, True
+        return replace(sample, volts=volts, broken=broken, toggles=sample.toggles[order])
 
     def _pass(self, duration: float, volts: np.ndarray) -> None:
         """Time without an exchange."""
