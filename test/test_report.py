@@ -370,9 +370,7 @@ def test_a_setpoint_is_judged_after_two_seconds(tmp_path):
 def test_what_follows_the_venting_command_is_not_the_controllers_error(tmp_path):
     messages = closed_loop(2.0)
     stamps = ticks(2.5)[round(2.0 / PERIOD) :]
-    messages.append(
-        ("pressure/sent", stamps[0] + 10**6, joint_state(stamps[0] + 10**6, [0] * 3))
-    )
+    messages.append(("pressure/sent", stamps[0] + 10**6, joint_state(stamps[0] + 10**6, [0] * 3)))
     for stamp in stamps:  # the rod falls, the reference goes on
         tip = np.array([0.0, 0.0, 0.05])
         messages += [
