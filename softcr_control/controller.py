@@ -309,8 +309,8 @@ class ControllerBlock(BlockBase):
         if not self._answers:
             return
         self._latencies.append(age)
-        self._last_age = age
-        if not self.settings.lockstep:
+        if not self.settings.lockstep:  # there every answer is in time, however long it took
+            self._last_age = age
             latest = max(self._latencies) / self.settings.period
             ticks = 1 + int(max(latest, 0.0) + self._early)
             self._delay = min(max(ticks, self.settings.least_delay), MAXIMUM_DELAY)

@@ -18,6 +18,7 @@ from softcr_hardware.virtual_channel import HELD
 from softcr_hardware.virtual_devices import DeviceFigures, EmulatedBench
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_runtime.command_packets import CommandPacket
 
 NAMES = ("a", "b", "c")
 TRUE = np.array([10e3, 20e3, 30e3])
@@ -363,7 +364,9 @@ def test_the_bench_on_virtual_time_has_errors_and_typed_faults(line, says):
             driver.hear("mocap", now)
             if cycle % 14 == 0:
                 level = 30e3 + 15e3 * np.sin(2.0 * np.pi * now) if cycle > 800 else 0.0
-                driver.hear("command", now, np.full(3, level))
+                driver.hear(
+                    "command", now, CommandPacket.single(round(1e9 * now), np.full(3, level))
+                )
             bench.cycle(now)
 
     run(700, 0)

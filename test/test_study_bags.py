@@ -36,9 +36,7 @@ def test_a_bag_holds_what_the_loop_did(run):
     read = read_signals(Bag(path))
     assert read.problems == ()
     np.testing.assert_array_equal(read.role("true tip").values, trace["tips"])
-    # the last command is the vent of a controller that stops
-    np.testing.assert_array_equal(read.role("commands").values[:-1], trace["commands"])
-    np.testing.assert_array_equal(read.role("commands").values[-1], 0.0)
+    np.testing.assert_array_equal(read.role("commands").values, trace["commands"])
     np.testing.assert_array_equal(read.role("reference tip").values, trace["wanted"])
     np.testing.assert_allclose(read.role("estimated tip").values, trace["estimated"], atol=1e-12)
     np.testing.assert_array_equal(

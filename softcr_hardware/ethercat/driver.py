@@ -200,7 +200,8 @@ class ValveDriver:
         with self._lock:
             if abs(now - self._ticked) > _FARTHEST and math.isfinite(self._ticked):
                 return  # no clock of ours
-            if isinstance(value, CommandPacket) and not self._plays(value, now, age):
+            played = isinstance(value, CommandPacket) and self._plays(value, now, age)
+            if source == "command" and not played:
                 self._bad.add(source)
                 return  # as if it had not come
             self._heard[source] = now
