@@ -53,7 +53,7 @@ def test_a_record_names_the_messages_that_a_tick_was_made_of():
     record = record_of(tick, 0.004)
     assert (record.event, record.stamp, record.age) == (TICK, 70, 0.004)
     assert record.used == {
-        "pressure/state": (70, 70), "mocap/tip/pose": (60, 80), "a": (10, 20), "b": (0, 0),
+        "pressure/state": (70, 70), "mocap/tip/pose": (60, 80), "a": (10, 20),
     }  # fmt: skip
 
 
