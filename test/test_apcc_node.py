@@ -14,8 +14,8 @@ from rclpy.parameter import Parameter  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
 from softcr_control.apcc.block import (  # noqa: E402
-    COMMAND,
     ESTIMATE,
+    PLAN,
     POSES,
     SETPOINT,
     ApccBlock,
@@ -30,7 +30,7 @@ from softcr_runtime.arm_messages import (  # noqa: E402
 )
 from softcr_runtime.block_node import block_node_class  # noqa: E402
 from softcr_runtime.goal_messages import tip_from_message, tip_to_message  # noqa: E402
-from softcr_runtime.messages import MessageError, from_stamp  # noqa: E402
+from softcr_runtime.messages import MessageError, from_stamp, plan_from_message  # noqa: E402
 from softcr_runtime.process import SupervisedExecutor  # noqa: E402
 from softcr_runtime.topics import TOPICS, qos  # noqa: E402
 
@@ -40,6 +40,11 @@ ARM = load_arm("dalenberg_robot1")
 NAMES = [f"tendon_{number}" for number in range(1, 10)]
 SENSORS = np.array(ARM.racks)
 GOAL = np.array([0.08, 0.05, -0.56])
+
+
+def lengths(message):
+    """(a,) tendon lengths of the first command of a plan [m]."""
+    return plan_from_message(message, NAMES, PLAN, "positions").commands[0]
 
 
 class World:
@@ -55,7 +60,7 @@ class World:
             )
             for topic in (POSES, SETPOINT)
         }
-        self.heard = {COMMAND: {}, ESTIMATE: {}}
+        self.heard = {PLAN: {}, ESTIMATE: {}}
         for topic, messages in self.heard.items():
             self._node.create_subscription(
                 TOPICS[topic].message_class(),
@@ -74,9 +79,9 @@ class World:
     def send(self, poses):
         stamp = next(self._stamps)
         self._publishers[POSES].publish(poses_to_message(poses, stamp))
-        self._spin(lambda: stamp in self.heard[COMMAND], f"no command at {stamp}")
+        self._spin(lambda: stamp in self.heard[PLAN], f"no command at {stamp}")
         self.last_stamp = stamp
-        return tendons_from_message(self.heard[COMMAND][stamp], COMMAND, NAMES)
+        return lengths(self.heard[PLAN][stamp])
 
     def estimate(self):
         """The newest one."""
@@ -178,15 +183,15 @@ def test_stale_poses_hold_the_last_command():
     sent = []
     try:
         node.trigger_configure()
-        node._speakers[COMMAND].publisher.publish = sent.append
+        node._speakers[PLAN].publisher.publish = sent.append
         node.trigger_activate()
         deadline = time.monotonic() + TIMEOUT
         while len(sent) < 3 and time.monotonic() < deadline:
             time.sleep(0.02)
         assert node.diagnostic_values()["holding"] == "no poses"
         assert node.diagnostic_warnings() == ["no poses: tendons held"]
-        assert not tendons_from_message(sent[-1], COMMAND, NAMES).any()
-        stamps = [from_stamp(message, COMMAND) for message in sent[:3]]
+        assert not lengths(sent[-1]).any()
+        stamps = [from_stamp(message, PLAN) for message in sent[:3]]
         assert sorted(set(stamps)) == stamps
     finally:
         node.finish()
@@ -209,6 +214,6 @@ def test_foreign_messages_are_refused():
     with pytest.raises(MessageError, match=r"position\.x = inf must be finite"):
         tip_from_message(tip_to_message([np.inf, 0.0, 0.0], 1, "world"), SETPOINT, "world")
     with pytest.raises(MessageError, match="must be finite"):
-        tendons_from_message(tendons_to_message([np.nan], ["a"], 1), COMMAND, ["a"])
+        tendons_from_message(tendons_to_message([np.nan], ["a"], 1), "tendon/command", ["a"])
     with pytest.raises(MessageError, match=r"name \['a'\] must be \['b'\]"):
-        tendons_from_message(tendons_to_message([0.0], ["a"], 1), COMMAND, ["b"])
+        tendons_from_message(tendons_to_message([0.0], ["a"], 1), "tendon/command", ["b"])
