@@ -155,7 +155,7 @@ class ControllerBlock(BlockBase):
             )
         self.outputs = (self._plans,)
         if settings.takes_over:
-            self.inputs += (Input(self._plans, "latest", needed=False, wakes=False),)
+            self.inputs += (Input(self._plans, "all", needed=False, wakes=False),)
         self._hand_over = HandOver(settings, settings.period, MAXIMUM_DELAY + 1)
         self.silence = settings.input_timeout
         rod = getattr(self.model, "rod", None)
@@ -256,8 +256,8 @@ class ControllerBlock(BlockBase):
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """The packet that answers an estimate, unless that is another controller's to answer."""
         began = self._hand_over.begun
-        if not began and self._plans in samples:
-            heard = samples[self._plans]
+        others: Any = () if began else samples.get(self._plans, ())  # a tuple of all
+        for heard in others:
             self._hand_over.hear(heard.stamp, heard.value)
         self._answers = self._hand_over.answers(now)
         if not self._answers:

@@ -70,6 +70,7 @@ class Simulator(BlockBase):
     kinds = ("rod", "arm", "strain")
     _last: int | None
     _player: PacketPlayer
+    _heard: float
     _sent: np.ndarray
     _timeouts: int
     _is_idle: bool
@@ -145,12 +146,11 @@ class Simulator(BlockBase):
             self._player.reset()
         else:
             self._live(self._last, now)
-        lockstep = self.settings.lockstep
         for packet in self._heard_packets(now, samples):
             self._refused = self._player.hear(packet, now)
-            runs_out = None if self._refused or lockstep else self._player.runs_out
-            self._heard = max(runs_out or now, now)
-            self._is_idle = self._is_idle and bool(self._refused)
+            if not self._refused:  # who is refused always has not commanded
+                self._heard = now if self.settings.lockstep else max(self._player.runs_out, now)
+                self._is_idle = False
         due = self._player.at(now + self._nearly)
         if self._is_overdue(now):
             self._go_idle()
@@ -198,6 +198,7 @@ class Simulator(BlockBase):
             | told
             | {
                 "commands_stale": self._timeouts,
+                "plans_refused": dict(self._player.refused),
                 "without_commands": self._is_idle,
                 "finished": self.finished,
             }

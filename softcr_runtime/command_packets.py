@@ -6,14 +6,15 @@ not another motion. This is packetised predictive control, e.g. Quevedo and Nesi
 on Automatic Control 56 (2011), p. 370.
 """
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-MOST_COMMANDS = 500
-"""Of a packet."""
+MOST_COMMANDS = 200
+"""Of a packet: one of 30 actuators is still a single message to the valves' process."""
 
 LATEST = 3
 """A packet may come so long after its first command was due [periods]: what a controller has
@@ -119,7 +120,7 @@ class PacketPlayer:
         return sorted(times)
 
     @property
-    def runs_out(self) -> int | None:
-        """When the last command of the newest packet has counted for a period [ns]; None before the
-        first packet."""
-        return self._heard[-1].packet.due[-1] + self._period if self._heard else None
+    def runs_out(self) -> float:
+        """When the last command of the newest packet has counted for a period [ns]; before the
+        first packet long ago."""
+        return self._heard[-1].packet.due[-1] + self._period if self._heard else -math.inf

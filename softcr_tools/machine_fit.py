@@ -23,6 +23,7 @@ from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Computing, System
 from softcr_runtime.virtual import CORES
 from softcr_runtime.virtual_run import run_system
+from softcr_tools.node_parameters import system_with_file
 from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
@@ -78,14 +79,14 @@ def fitted(
     """
     if options.mode != "wall":
         return options
-    system = simulation_system(options, Path())
+    system = _system(options)
     costs = tick_costs(system)
     controller = costs[system.controller]
     by_default = "controller" not in options.model_fields_set and options.controller == NEMPC
     if by_default and controller.periods > EASILY:
         tell(f"{GRADIENT_MPC}: {NEMPC} takes {controller.words}; it needs a faster processor")
         options = options.model_copy(update={"controller": GRADIENT_MPC})
-        system = simulation_system(options, Path())
+        system = _system(options)
         costs = tick_costs(system)
     told = ", ".join(f"{name} {cost.words}" for name, cost in costs.items())
     unfit = [
@@ -103,6 +104,11 @@ def fitted(
         tell(line)
         return options
     raise UserError(f"{line}; --mode lockstep waits for all of them, --anyway starts it as it is")
+
+
+def _system(options: SimulationOptions) -> System:
+    """That will run, its parameters' file read; who starts it tells what of that says nothing."""
+    return system_with_file(simulation_system(options, Path()), options, lambda line: None)
 
 
 def tick_costs(system: System) -> dict[str, TickCost]:

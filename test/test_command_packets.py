@@ -1,5 +1,7 @@
 """Packets of commands: what is played of them, against a slow oracle, and their messages."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -94,7 +96,7 @@ def test_between_changes_nothing_changes(told, after, passed):
 def test_after_its_last_command_a_packet_holds_and_says_since_when():
     player = PacketPlayer(PERIOD)
     assert player.at(0) is None
-    assert player.runs_out is None
+    assert player.runs_out == -math.inf
     player.hear(CommandPacket.regular(20 * MS, PERIOD, np.array([[1.0], [2.0], [3.0]])), 15 * MS)
     assert player.at(19 * MS) is None
     assert [player.at(time * MS)[0] for time in (20, 29, 30, 40, 900)] == [1.0, 1.0, 2.0, 3.0, 3.0]

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from softcr_control.lag_estimation import LagEstimator
+from softcr_hardware.simulator import Simulator
 from softcr_models import load_robot
+from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.sample import Sample
 from softcr_runtime.system import Computing
 from softcr_runtime.virtual_run import run_system
 from softcr_tools.run_options import SimulationOptions
@@ -110,3 +113,24 @@ def test_answers_later_than_any_plan_lead_the_robot_to_rest_and_say_so():
     assert np.linalg.norm(tips[times > 2.5] - tips[0], axis=1).max() < 5e-3
     (line,) = block.warnings()
     assert "the robot is led to rest" in line
+
+
+def test_a_controller_whose_plans_all_come_too_late_has_not_commanded():
+    """What was played before is held for a moment, then the chambers vent."""
+    settings = Simulator.settings_of({"robot": "licher2025", "mode": "wall"})
+    simulator = Simulator(load_robot("licher2025"), settings)
+    period = round(1e9 * settings.period)
+    played = []
+    for cycle in range(1, 101):
+        now = cycle * period
+        due = now if cycle <= 20 else now - 10 * period
+        packet = CommandPacket.single(due, np.full(3, 3e4))
+        samples = {"pressure/plan": (Sample("pressure/plan", now, packet, 0.0),)}
+        sent = [each for each in simulator.tick(now, samples) if each.topic == "pressure/sent"]
+        played.append(sent[0].value[0])
+    assert played[19:26] == [3e4] * 7
+    assert played[-1] == 0.0
+    falling = np.diff(played[20:])
+    assert falling.min() >= -1e5 * settings.period / 0.3 - 1e-6  # along the ramp, not at once
+    assert simulator.describe()["plans_refused"] == {"came late": 80}
+    assert simulator.describe()["without_commands"]

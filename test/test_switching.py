@@ -147,7 +147,7 @@ def asked():
         if heard is not None:
             of, command = heard
             packet = CommandPacket.single(stamp_of(of + 1), np.full(3, command))
-            samples["pressure/plan"] = Sample("pressure/plan", stamp_of(of), packet, 0)
+            samples["pressure/plan"] = (Sample("pressure/plan", stamp_of(of), packet, 0),)
         return [each.value for each in block.tick(stamp, samples)]
 
     def begin(**moments):
