@@ -220,7 +220,7 @@ STUDY = Study(
     exact="Time is virtual: computing times are settings, wires of the simulation take no time, "
     "and an estimate takes 2 ms. The plants of the simulation are those of robustness/fair; the "
     "bench's is that of robustness/bench-timing, behind the emulated terminals and the real "
-    "driver. The reference is a motion of the nominal rod to 1.5 Hz. A robot that was led to rest has no tip "
-    "errors.",
+    "driver. The reference is a motion of the nominal rod to 1.5 Hz. A robot that was led to rest "
+    "has no tip errors.",
     about={"settled_from_s": SETTLED, "largest_from_s": BEGUN},
 )
