@@ -13,6 +13,7 @@ from pydantic import Field
 
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_hardware.virtual_devices import PLANS, POSES, PRESSURES
+from softcr_models.errors import UserError
 from softcr_runtime.panels import panels
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.settings import Seconds, build_settings
@@ -105,7 +106,10 @@ def run(cell: Cell) -> Result:
             controller=cell.method, delay=1, answering=computing, missing=late.missing,
             lost=late.lost,
         )  # fmt: skip
-        return run_bench(cell, bench, duration)
+        try:
+            return run_bench(cell, bench, duration)
+        except UserError as refusal:  # valves that hear only late commands are not enabled
+            return {"skipped": str(refusal)}
     wall = closed_loop(
         cell, cell.method, "trajectory", robot=late.robot, duration=duration,
         of={"plant": {"plant_errors": late.plant}, "reference": {"duration": duration + 1.0}},
@@ -184,6 +188,8 @@ def _draw(results: Results, directory: Path) -> None:
     methods = list(dict.fromkeys(cell.method for cell in results.cells))
     for cell in results.cells:
         found, ms = results.first(cell.case_name, cell.method), cell.case.milliseconds
+        if "skipped" in found:
+            continue
         settled, largest = _settled(found), _largest(found)
         if np.isfinite(ms) and settled is not None and largest is not None:
             label = cell.case_name.partition(":")[0]
