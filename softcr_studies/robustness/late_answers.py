@@ -29,8 +29,8 @@ _ESTIMATING = 0.002  # of an estimate [s]
 _LONG = (45.0, 60.0, 80.0, 100.0, 200.0)  # computing times beyond any bound [ms]
 _ROBOTS = ("licher2025", "licher2025_chain", "four_chambers", "two_segments")
 _PLANTS = (SAME_STRUCTURE, "typical")
-_SETTLED_ERROR, _LARGEST, _SPEED = (
-    "settled tip error", "largest tip error", "fastest, of the reference's fastest",
+_SETTLED_ERROR, _LARGEST, _SPEED, _RESTED = (
+    "settled tip error", "largest tip error", "fastest, of the reference's fastest", "led to rest",
 )  # fmt: skip
 
 
@@ -170,6 +170,7 @@ def _musts() -> list[Must]:
         elif short:
             bounds = (0.5, 0.35, 6.0, 4.0)
         if bounds:
+            musts.append(Must(_RESTED, 0.0, case=late.name))
             musts.append(Must(_SETTLED_ERROR, *bounds[:2], case=late.name))
             musts.append(Must(_LARGEST, *bounds[2:], case=late.name))
             continue
@@ -178,6 +179,8 @@ def _musts() -> list[Must]:
         most = (3.0, 1.5) if 0 < frames <= 6 else (8.0, 4.0) if 0 < frames <= 12 else (40.0, 20.0)
         if late.lost or (late.missing and not frames):
             most = (3.0, 3.0)
+        if most[0] < 40.0:
+            musts.append(Must(_RESTED, 0.0, case=late.name))
         musts.append(Must(_LARGEST, *most, case=late.name))
     return musts
 
@@ -219,7 +222,7 @@ STUDY = Study(
         Metric(_SETTLED_ERROR, "mm", _settled),
         Metric(_LARGEST, "mm", _largest),
         Metric(_SPEED, "-", _speed),
-        Metric("led to rest", "-", lambda result: float(result["vented"])),
+        Metric(_RESTED, "-", lambda result: float(result["vented"])),
     ),
     musts=_musts(),
     draw=_draw,
