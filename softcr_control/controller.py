@@ -9,6 +9,7 @@ what it lets through is what is published. Without estimate or reference a last 
 robot to rest.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
@@ -54,9 +55,12 @@ the valves to begin [s]."""
 _REST_TIME = 0.5  # over which a last packet leads chambers to no pressure [s]
 _JUDGED = 3  # answers: where most of them come too late or too rarely for any plan, none is sent
 _RAREST = 4.5
-"""Ticks from an answer to the next one, on average: a plan whose later commands are played, too, is
+"""Ticks from an answer to the next one, as a rule: a plan whose later commands are played, too, is
 followed to where it ends, and a loop of such plans swings."""
 _AGAIN = 0.8  # of this, and answers are sent again
+_ASTRAY = 0.05
+"""Share of an input's range by which what is played may differ from the commands that were sent;
+beyond it, twice in a row, somebody holds or vents, and the controller plans from there."""
 _REHEARSED = 3  # ticks
 
 
@@ -104,6 +108,9 @@ class ControllerBlock(BlockBase):
     _sent: np.ndarray
     _watch: SwingWatch
     _swings: bool
+    _astray: bool
+    _compared: int
+    _held: np.ndarray | None
     _too_late: bool
     _fallbacks: int
     _clipped: int
@@ -153,6 +160,9 @@ class ControllerBlock(BlockBase):
             self.inputs += (
                 Input(self._actuators, "same", settings.resampled, wakes=not settings.resampled),
             )
+        self._sent_topic = topics.sent
+        if not settings.lockstep:  # there nobody holds, and every command is played
+            self.inputs += (Input(self._sent_topic, "latest", needed=False, wakes=False),)
         self.outputs = (self._plans,)
         if settings.takes_over:
             self.inputs += (Input(self._plans, "all", needed=False, wakes=False),)
@@ -263,7 +273,9 @@ class ControllerBlock(BlockBase):
         if not self._answers:
             return []
         if not began:
-            self._take_over(now)
+            self._take_over()
+        if self._sent_topic in samples:
+            self._compare(samples[self._sent_topic])
         rows = samples[self._wanted].value
         aim = rows.tip_positions if rows.shift is None else rows.tip_positions + rows.shift
         reference = Reference(
@@ -311,8 +323,9 @@ class ControllerBlock(BlockBase):
         self._latencies.append(age)
         if not self.settings.lockstep:  # there every answer is in time, however long it took
             self._last_age = age
-            latest = max(self._latencies) / self.settings.period
-            ticks = 1 + int(max(latest, 0.0) + self._early)
+            # a stall is nothing that could be planned for
+            usual = [age for age in self._latencies if age <= self._latest] or [self._latest]
+            ticks = 1 + int(max(*usual, 0.0) / self.settings.period + self._early)
             self._delay = min(max(ticks, self.settings.least_delay), MAXIMUM_DELAY)
             if len(self._answered) > 1:
                 self._judge()
@@ -364,7 +377,22 @@ class ControllerBlock(BlockBase):
         self._played.hear(packet, now)
         self._sent = packet.commands[0]
 
-    def _take_over(self, now: int) -> None:
+    def _compare(self, played: Sample) -> None:
+        """What is played with what was sent: where it is something else, that is thought to last
+        until it is again what was sent."""
+        stamp, value, span = played.stamp, played.value, self.model.inputs.range
+        period = self._period
+        near = [self._played.at(stamp + part * period // 4) for part in (-6, -2, 1)]
+        known = np.array([each for each in near if each is not None])
+        if not len(known) or stamp == self._compared:
+            return
+        self._compared = stamp
+        low, high = known.min(axis=0) - _ASTRAY * span, known.max(axis=0) + _ASTRAY * span
+        astray = bool(((value < low) | (value > high)).any())
+        self._held = value if astray and self._astray else None
+        self._astray = astray
+
+    def _take_over(self) -> None:
         """Go on from the last packets of another controller."""
         packets = self._hand_over.packets
         if not packets:
@@ -380,17 +408,19 @@ class ControllerBlock(BlockBase):
         rest, and answers are made, but not sent, until they are in time again."""
         last = list(self._latencies)[-_JUDGED:]
         late = sum(age > self._latest for age in last)
+        rare = len(self._answered) > _JUDGED and self._apart > self._rarest
         if not self._too_late:
-            self._too_late = late > len(last) // 2 or self._apart > self._rarest
+            self._too_late = late > len(last) // 2 or rare
         elif late == 0 and self._apart < _AGAIN * self._rarest:
             self._too_late = self._venting = False
             self.controller.reset()
 
     @property
     def _apart(self) -> float:
-        """From an answer to the next one, on average of the last ones [s]."""
-        stamps = self._answered
-        return 1e-9 * (stamps[-1] - stamps[0]) / (len(stamps) - 1)
+        """From an answer to the next one, as a rule: the median of the last ones [s]."""
+        stamps = list(self._answered)
+        gaps = [later - stamp for stamp, later in itertools.pairwise(stamps)]
+        return 1e-9 * median(gaps)
 
     @property
     def _rarest(self) -> float:
@@ -440,6 +470,7 @@ class ControllerBlock(BlockBase):
             model=self.model,
             delay=self._delay,
             last_age=self._last_age,
+            held=self._held,
             tip=tip,
         )
 
@@ -457,7 +488,7 @@ class ControllerBlock(BlockBase):
             raise ValueError(
                 f"command {shown} must be {inputs.size} finite numbers [{inputs.unit}]"
             )
-        before = self._planned(now, -1)
+        before = self._planned(now, -1) if self._held is None else self._held
         if before is None:
             before = self._sent
         steps = np.abs(np.diff(wanted, axis=0, prepend=before[None]))
@@ -488,6 +519,7 @@ class ControllerBlock(BlockBase):
         self._played = PacketPlayer(self._period)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
         self._watch, self._swings = SwingWatch(self.model.inputs.range), False
+        self._astray, self._compared, self._held = False, 0, None
         self._answered: deque[int] = deque(maxlen=_JUDGED + 1)  # stamps [ns]
         self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0

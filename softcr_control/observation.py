@@ -26,6 +26,8 @@ class Observation:
         delay: ticks until the answer becomes active, at least 1.
         last_age: how old the answer to the observation before this one was when it was sent, by
             the stamp of that observation [s].
+        held: (m,) what the actuators follow where that is not what was sent, because somebody holds
+            or vents; None: what was sent.
         tip: (4, 4) estimated pose of the tip [m] for a controller with `needs_state = False`; None
             for the others, who ask for the output "tip" of the state.
     """
@@ -38,6 +40,7 @@ class Observation:
     model: Model
     delay: int = 1
     last_age: float = 0.0
+    held: np.ndarray | None = None
     tip: np.ndarray | None = None
 
     def output(self, name: str) -> np.ndarray:

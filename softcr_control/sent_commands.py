@@ -49,6 +49,7 @@ class SentCommands:
         self._packets: deque[_Sent] = deque(maxlen=_KEPT)
         self._stamp = self.due = -np.inf
         self._answered = -np.inf  # stamp of the last observation that was answered
+        self._held: np.ndarray | None = None  # (m,) by somebody, whatever was sent
         self._delay, self.shift = 1, 1
 
     def take_over(self, packets: Sequence[CommandPacket]) -> None:
@@ -75,6 +76,7 @@ class SentCommands:
             if came <= last.due + LATEST * self._period:  # otherwise it was refused
                 self._packets.append(last._replace(came=came))
             self._answered = -np.inf
+        self._held = observation.held
         before = self.due
         self._stamp, self._delay = observation.stamp, observation.delay
         self.due = observation.stamp + observation.delay * self._period
@@ -107,6 +109,8 @@ class SentCommands:
 
     def at(self, begin: float) -> np.ndarray:
         """(m,) the command that is played in the tick that begins at a time [s]."""
+        if self._held is not None:
+            return self._held
         half, late = begin + 0.5 * self._period, begin + _IN_TIME * self._period
         for due, commands, came in reversed(self._packets):
             if due <= half and came <= late:

@@ -23,6 +23,8 @@ planned without knowing what was played meanwhile is worth less and less."""
 FARTHEST = 1.0
 """So long after it came the last command of a packet may be due [s]."""
 
+_KEPT = 4  # of what is past [periods]
+
 
 @dataclass(frozen=True, eq=False)
 class CommandPacket:
@@ -69,7 +71,7 @@ class PacketPlayer:
     """
 
     def __init__(self, period: int) -> None:
-        self._period = period
+        self._period, self._kept = period, _KEPT * period
         self.refused: dict[str, int] = {}
         self.reset()
 
@@ -91,21 +93,20 @@ class PacketPlayer:
             self.refused[kind] = self.refused.get(kind, 0) + 1
             return reason
         heard = _Heard(max(packet.due[0], now), packet, tuple(packet.commands))
-        # what it overrides as a whole will never be asked for again
-        self._heard = [each for each in self._heard if each.begins < heard.begins]
-        self._heard.append(heard)
+        # what it overrides as a whole counts no more, and what was long ago is not asked for again
+        known = [each for each in self._heard if each.begins < heard.begins]
+        past = [place for place, each in enumerate(known) if each.begins <= now - self._kept]
+        self._heard = [*known[max(past, default=0) :], heard]
         return ""
 
     def at(self, time: int) -> np.ndarray | None:
         """(m,) the command that counts at a time [ns], the same object for as long as it does; None
         before the first one.
 
-        Times must not go back further than packets overlap.
+        It may be asked for some periods back from the last packet, too.
         """
-        for place in range(len(self._heard) - 1, -1, -1):
-            begins, packet, commands = self._heard[place]
+        for begins, packet, commands in reversed(self._heard):
             if begins <= time:
-                del self._heard[:place]
                 return commands[bisect_right(packet.due, time) - 1]
         return None
 

@@ -45,8 +45,10 @@ def delay_after(block, *latencies):
         ((1.2,), 2),
         ((0.5, 1.9, 0.5), 2),  # the latest one counts
         ((3.3, 0.5), 4),
-        ((9.0, *[0.5] * 69), MAXIMUM_DELAY),  # no longer than can be predicted over
-        ((9.0, *[0.5] * 70), 1),  # and no longer than it is among the last 70
+        ((6.5, *[0.5] * 69), MAXIMUM_DELAY),
+        ((6.5, *[0.5] * 70), 1),  # no longer than it is among the last 70
+        ((9.0, 0.5), 1),  # a stall is nothing that could be planned for
+        ((9.0,), MAXIMUM_DELAY),
         ((-0.3,), 1),  # a clock that was set back
     ],
 )
@@ -317,7 +319,9 @@ def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):
     block.reset()
     ticked(block)
     np.testing.assert_array_equal(controller.seen[-1].inputs, MEASURED)
-    assert [each.topic for each in block.inputs] == ["estimate/rod", "reference/rod"]
+    assert [each.topic for each in block.inputs] == [
+        "estimate/rod", "reference/rod", "pressure/sent",
+    ]  # fmt: skip
 
 
 def test_what_an_older_run_joined_for_the_controller_goes_before(asked):
@@ -339,5 +343,28 @@ def test_an_estimate_that_tells_no_inputs_is_refused_with_what_it_needs(asked):
 def test_a_controller_that_is_led_by_the_tip_alone_hears_the_actuators():
     block = block_of(controller=f"{Path(__file__).parents[1]}/examples/joint_pid.py:JointPid")
     assert [each.topic for each in block.inputs] == [
-        "estimate/tip/pose", "reference/rod", "pressure/state",
+        "estimate/tip/pose", "reference/rod", "pressure/state", "pressure/sent",
     ]  # fmt: skip
+
+
+def test_what_somebody_holds_is_planned_from_until_commands_are_played_again(asked):
+    """The valves hold for safety's sake: what was sent meanwhile has not moved the robot."""
+    block, controller = asked
+    block.reset()
+    period = round(1e9 * PERIOD)
+    for cycle in range(1, 41):
+        controller.answer = np.tile(1e3 * cycle + np.arange(4.0)[:, None], (1, 3))
+        held = 10 <= cycle < 30
+        # answers are due in the next tick, so this one plays that of the cycle before
+        played = np.full(3, 1e3 * (9 if held else cycle - 1))
+        sent = Sample("pressure/sent", stamp_of(cycle) - period // 20, played, 0)
+        samples = samples_of(block, cycle) | ({"pressure/sent": sent} if cycle > 1 else {})
+        (packet,) = (each.value for each in block.tick(stamp_of(cycle), samples))
+        seen = controller.seen[-1].held
+        # 5 kPa, a twentieth of the range, are beyond what neighbouring commands explain
+        if 20 <= cycle < 30:
+            np.testing.assert_array_equal(seen, played)
+        elif cycle <= 15 or cycle >= 30:
+            assert seen is None
+        assert packet.due[0] == stamp_of(cycle) + period
+    controller.answer = np.full(3, 1e5)

@@ -320,8 +320,8 @@ def test_late_answers_are_told_in_one_line(tmp_path):
     _, executor = played(replace(system, parts=slow), 1.0)
     lines = " ".join(executor.block("controller").warnings())
     # the next answer has to come 4.5 periods later at most
-    told = r"Mine\.command: answers are 9\d ms old and 90 ms apart, must be at most 100 and 64 ms"
-    assert re.search(told, lines)
+    told = r"Mine\.command: answers are 9\d ms old and (86|100) ms apart"
+    assert re.search(f"{told}, must be at most 100 and 64 ms", lines)
 
 
 ESTIMATOR = """

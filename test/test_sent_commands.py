@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_models import PERIOD, LinearModel, circle
 
+from softcr_control.command_ramp import HELD
 from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.observation import Observation
 from softcr_control.sent_commands import SentCommands
@@ -120,3 +121,19 @@ def test_packets_of_another_controller_go_on_and_are_overridden():
     sent.reset()
     sent.observe(observation(16, 1), LOW, HIGH)
     np.testing.assert_array_equal(sent.pending, [MEASURED])
+
+
+def test_what_somebody_holds_counts_whatever_was_sent():
+    sent, period, held = SentCommands(HELD, 0.01), 0.01, np.array([7.0])
+    for tick in range(6):
+        holds = held if 2 <= tick < 4 else None
+        seen = Observation(
+            tick * period, None, {}, None, np.array([0.0]), None, delay=2, held=holds
+        )
+        sent.observe(seen, np.array([-9.0]), np.array([9.0]))
+        if holds is not None:
+            assert sent.previous == sent.held(seen.stamp - period) == 7.0
+            np.testing.assert_array_equal(sent.pending, [[7.0], [7.0]])
+        sent.answer(np.array([[float(tick)]]))
+    # what was sent meanwhile is played once nobody holds
+    np.testing.assert_array_equal(sent.pending, [[3.0], [4.0]])
