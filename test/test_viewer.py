@@ -1,19 +1,22 @@
 """The live view: what it knows, what its sliders may do, what a browser shows of it."""
 
-import contextlib
 import math
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import rclpy
+import viser
 from browser import Browser, find_browser
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -44,8 +47,9 @@ from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimat
 from softcr_tools import cli
 from softcr_tools.nodes.viewer import Viewer
 from softcr_tools.viewer.command import check_free
+from softcr_tools.viewer.door import Door
 from softcr_tools.viewer.hand import FOREIGN_AGE, HAND_RATE, HandControl, Surroundings
-from softcr_tools.viewer.page import Slid, Switched
+from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import WINDOW, Picture, tip_at
 from softcr_tools.viewer.plots import known_curves
 from softcr_tools.viewer.scene import ALONG, AROUND, tube
@@ -391,21 +395,113 @@ def test_the_command_serves_until_it_is_told_to_stop():
         [SOFTCR, "view", "--no-browser", "--port", str(port)], stdout=subprocess.PIPE, text=True
     )
 
-    def served():
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(f"http://127.0.0.1:{port}") as page,
-        ):
-            return page.status == 200
+    said = []
+
+    def told():
+        said.append(process.stdout.readline())
+        return re.search(r"live view: (\S+) \(Ctrl-C ends\)", said[-1])
 
     try:
-        until(served, "the page")
+        url = until(told, "the URL")[1]
+        assert url.startswith(f"http://127.0.0.1:{port}/?token=")
+        with urllib.request.urlopen(url) as page:
+            assert page.status == 200
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=TIMEOUT)
+        process.communicate(timeout=TIMEOUT)
     finally:
         process.kill()
     assert process.returncode == 0
-    assert said.splitlines()[-1] == f"live view: http://127.0.0.1:{port} (Ctrl-C ends)"
+
+
+# --- who is let in ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def page():
+    """A page with hands on it, and what its buttons asked for."""
+    asked = []
+    made = Page(
+        ROBOT, "127.0.0.1", free_port(), lambda: asked.append("vent"), True,
+        lambda: asked.append("reset"),
+    )  # fmt: skip
+    yield made, asked
+    made.close()
+
+
+def entered(page, changed, path="/", websocket=False):
+    """Status of a request to a page; `changed`: headers other than a browser's own page sends,
+    where None leaves one out and TOKEN stands for the token."""
+    url = urllib.parse.urlsplit(page.url)
+    token = urllib.parse.parse_qs(url.query)["token"][0]
+    headers = {"Host": url.netloc, "Cookie": f"other=1; softcr-view-{url.port}=TOKEN"}
+    if websocket:
+        headers |= {
+            "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": f"http://{url.netloc}",
+            "Sec-WebSocket-Protocol": f"viser-v{viser.__version__}",
+        }  # fmt: skip
+    headers = {name: value for name, value in (headers | changed).items() if value is not None}
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    sent = "\r\n".join([*lines, "", ""]).replace("TOKEN", token).encode()
+    with socket.create_connection((url.hostname, url.port)) as connection:
+        connection.sendall(sent)
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+@pytest.mark.parametrize("websocket", [False, True])
+@pytest.mark.parametrize(
+    ("changed", "path", "let_in"),
+    [
+        ({}, "/", True),
+        ({"Cookie": None}, "/", False),
+        ({"Cookie": None}, "/?token=TOKEN", True),
+        ({"Cookie": None}, "/?token=wrong", False),
+        ({"Cookie": None}, "/?token=", False),
+        ({"Cookie": "softcr-view-1=TOKEN"}, "/", False),  # of a view on another port
+        ({"Origin": "http://evil.example"}, "/?token=TOKEN", False),
+        ({"Origin": "http://localhost:3000"}, "/", False),
+        ({"Origin": "null"}, "/", False),
+        ({"Host": "evil.example:8090", "Origin": "http://evil.example:8090"}, "/", False),
+        ({"Host": "evil.example"}, "/?token=TOKEN", False),
+        ({"Host": "localhost:9000", "Origin": "http://localhost:9000"}, "/", True),  # a tunnel
+        ({"Host": "[::1", "Origin": None}, "/", False),
+        ({"Cookie": "\xff=\xff; TOKEN"}, "/", False),
+    ],
+)
+def test_only_the_own_page_with_the_token_is_let_in(page, changed, path, let_in, websocket):
+    status = entered(page[0], changed, path, websocket)
+    assert status == ((101 if websocket else 200) if let_in else 403)
+
+
+def test_what_is_locked_in_the_browser_is_locked_in_the_server(page):
+    """A client that sends the messages of a press by itself, whatever the browser shows."""
+    made, asked = page
+    press = SimpleNamespace(client=SimpleNamespace(client_id=1), target=made._reset_button)
+    picture = Picture(ROBOT)
+    made.draw(picture, HandControl(shown_inputs(ROBOT)), {}, 1.0)
+    for callback in made._reset_button._impl.update_cb:
+        callback(press)
+    assert asked == []
+    values = {"enabled": False, "latch": "M", "cause": "bus silent", "blockers": ["latched M"]}
+    picture.hear("safety/state", 0, DiagnosticReport("valves: safety", 2, "why", "", values), 0.0)
+    made.draw(picture, HandControl(shown_inputs(ROBOT)), {}, 2.0)
+    for callback in made._reset_button._impl.update_cb:
+        callback(press)
+    assert asked == ["reset"]
+    hand = HandControl(shown_inputs(ROBOT))
+    hand.update(Surroundings(valves=True, enabled=True), 0.1)
+    hand.switch(True)
+    hand.want(0, 5e4)
+    assert not hand.on
+    assert not hand.wanted.any()
+
+
+def test_a_viser_that_starts_otherwise_is_not_served():
+    with (
+        pytest.raises(UserError, match="would not be protected"),
+        Door(8090).installed(),
+    ):
+        pass
 
 
 # --- the plots ----------------------------------------------------------------------------------

@@ -34,12 +34,12 @@ def view(
     The rod's shape, its reference and trail, pressures, errors, compliance, the safety state, a
     vent button, and sliders for the pressures while nobody else commands and nothing is armed.
     Works with a simulation, the bench and `softcr replay --online`. Start it and end it at any
-    time.
+    time. The page opens only by the URL that is printed: it holds a token, new in each run.
 
     Args:
         robot: name or YAML file.
-        host: address to serve on; with another one than this machine's everybody on that network
-            may watch and vent, and the page has no sliders.
+        host: address to serve on; with another one than this machine's whoever has the URL may
+            watch and vent, and the page has no sliders. Nothing is encrypted: prefer an SSH tunnel.
         port: of the page, from 1 to 65535.
         namespace: of the robot's nodes and topics.
         no_browser: only serve the page.

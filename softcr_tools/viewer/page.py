@@ -13,6 +13,7 @@ import viser
 
 from softcr_models.robot import Robot
 from softcr_runtime.shown_inputs import ShownInput, shown_inputs
+from softcr_tools.viewer.door import Door
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
@@ -43,7 +44,8 @@ Events = queue.SimpleQueue[Switched | Slid]
 
 
 class Page:
-    """The page, found by a browser at `url`, and what persons do with its sliders: `events`."""
+    """The page, and what persons do with its sliders: `events`. A browser is let in by `url`, which
+    holds the token of this run."""
 
     def __init__(
         self,
@@ -57,8 +59,10 @@ class Page:
         """Serve the page of a robot on an address and a free port; an arm has neither the buttons,
         which call `vent` and `reset` in a thread of their own, nor sliders."""
         self.events: Events = queue.SimpleQueue()
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        with redirect_stdout(io.StringIO()):  # a banner that cannot be switched off
+        door, place = Door(port), f"[{host}]" if ":" in host else host
+        self.url = f"http://{place}:{port}/?token={door.token}"
+        # a banner cannot be switched off
+        with redirect_stdout(io.StringIO()), door.installed():
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
         self._scene = Scene(self._server, size_of(robot), robot)
         self._scene_drawn = self._plots_drawn = -np.inf
@@ -70,12 +74,13 @@ class Page:
         self._safety = gui.add_html("")
         self._hand: _HandPanel | None = None
         self._answer: Any = None
-        self._reset: Any = None
+        self._reset_button: Any = None
+        self._reset, self._latched = reset, False
         if isinstance(robot, Robot):
             button = gui.add_button("Vent", color="red", icon=viser.Icon.WIND)
             button.on_click(lambda _: vent())
-            self._reset = gui.add_button("Reset the latch", disabled=True)
-            self._reset.on_click(lambda _: reset())
+            self._reset_button = gui.add_button("Reset the latch", disabled=True)
+            self._reset_button.on_click(lambda _: self._pressed_reset())
             self._answer = gui.add_html("")
         self._state = gui.add_html("")
         if isinstance(robot, Robot) and with_hand:
@@ -110,13 +115,18 @@ class Page:
                 return
             self._plots_drawn = now
             self._safety.content = _padded(safety_html(picture))
-            if self._reset is not None:
-                self._reset.disabled = not latched(picture)
+            if self._reset_button is not None:
+                self._latched = bool(latched(picture))
+                self._reset_button.disabled = not self._latched
             state = state_html(picture, now, rejected) + values_html(picture, now)
             self._state.content = _padded(state)
             self._plots.draw(picture)
             if self._hand is not None:
                 self._hand.draw(hand)
+
+    def _pressed_reset(self) -> None:
+        if self._latched:  # `disabled` holds in the browser alone
+            self._reset()
 
 
 class _HandPanel:
