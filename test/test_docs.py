@@ -173,3 +173,13 @@ def test_every_node_that_can_be_started_has_its_place_in_the_reference(monkeypat
     monkeypatch.syspath_prepend(DOCS)
     nodes = importlib.import_module("generate.nodes")
     assert {page.name for page in nodes.all_nodes()} == set(nodes.NODES)
+
+
+def test_a_page_that_cannot_be_generated_is_named(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(DOCS)
+    generate = importlib.import_module("generate")
+    broken = {"topics.md": lambda: interfaces._unit("torsion")}
+    interfaces = generate.interfaces
+    monkeypatch.setattr(interfaces, "pages", lambda: broken)
+    with pytest.raises(generate.PageError, match=r"topics\.md .*'torsion'"):
+        generate.write_all(tmp_path)

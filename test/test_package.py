@@ -397,7 +397,9 @@ def test_make_sim_hands_on_whatever_it_is_given():
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_continuous_integration_runs_make_test():
+def test_continuous_integration_runs_the_tests_and_builds_the_documentation():
     assert os.access(ROOT / ".ci/run", os.X_OK)
-    assert "make test" in (ROOT / ".ci/run").read_text()
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert {"make test", "make docs"} <= set(lines)
     assert "pytest" in make("test")
+    assert "sphinx -b html -W" in make("docs")

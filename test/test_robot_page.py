@@ -9,7 +9,7 @@ sys.path.insert(0, str(DOCS))
 
 from generate import robot_schema
 
-PAGES = robot_schema.pages()
+PAGES = {name: write() for name, write in robot_schema.pages().items()}
 
 
 @pytest.mark.parametrize(

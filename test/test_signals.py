@@ -16,6 +16,11 @@ from test_report import (
     write_bag,
 )
 
+from softcr_estimation import ModelEstimatorSettings
+from softcr_estimation.joint_vector import Sensors
+from softcr_models import UserError
+from softcr_models.models import make_model
+from softcr_models.robot import WORDS, available_robots, load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import ROLES, TOPICS, read_signals, unit_of
 
@@ -113,3 +118,24 @@ def test_an_alarm_that_differs_in_its_numbers_is_one(tmp_path):
     read = read_signals(Bag(write_bag(tmp_path / "bag", messages)))
     [alarm] = read.nodes["simulator"].alarms.values()
     assert alarm == ("warning: 2 cycles missed", 3, True)
+
+
+MODELS_OF_ROBOTS = [
+    (name, model)
+    for name in available_robots(tuple(WORDS))
+    for model in {"rod": ("rod", "constant_curvature"), "arm": ("arm",), "strain": ("strain",)}[
+        load_robot(name, tuple(WORDS)).type
+    ]
+]
+
+
+@pytest.mark.parametrize(("robot", "model"), MODELS_OF_ROBOTS)
+def test_everything_that_a_filter_finds_has_the_unit_of_its_model(robot, model):
+    try:
+        made = make_model(model, load_robot(robot, tuple(WORDS)))
+    except UserError:  # the model is for other robots of this type
+        return
+    parameters = [*made.parameters, *Sensors.of(made.inputs, ModelEstimatorSettings()).offsets]
+    for parameter in parameters:
+        for name in (parameter.name, f"parameter.{parameter.name}", f"std.{parameter.name}"):
+            assert unit_of(name) == parameter.unit, name

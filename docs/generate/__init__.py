@@ -1,22 +1,38 @@
 """What the documentation says of the code, written anew by every build: `docs/_generated`.
 
-Each module of this folder has `pages() -> dict[str, str]`, file name -> text. Nothing here is part
-of the packages.
+Each module of this folder has `pages()`, which returns what writes each of its files, by name.
+Nothing here is part of the packages.
 """
 
+import sys
 from pathlib import Path
 
 from generate import commands, interfaces, pictures, plant_errors, robot_schema, settings_tables
+
+
+class PageError(RuntimeError):
+    """A file that could not be generated."""
+
 
 FOLDER = Path(__file__).resolve().parents[1] / "_generated"
 
 
 def write_all(folder: Path = FOLDER) -> list[str]:
-    """Write every generated file; returns their names. A file of an earlier build is removed."""
+    """Write every generated file; returns their names. A file of an earlier build is removed.
+
+    Raises:
+        PageError: a file could not be generated; the message names it.
+    """
     folder.mkdir(exist_ok=True)
     made: dict[str, str] = {}
     for module in (interfaces, settings_tables, robot_schema, plant_errors, commands, pictures):
-        made |= module.pages()
+        for name, write in module.pages().items():
+            print(f"generating {name}", file=sys.stderr)
+            try:
+                made[name] = write()
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}"
+                raise PageError(f"docs/_generated/{name} ({module.__name__}): {told}") from error
     for old in folder.iterdir():
         if old.name not in made:
             old.unlink()

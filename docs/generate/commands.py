@@ -3,35 +3,55 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+from cyclopts import App
+
+from softcr_tools.cli import app
 
 _ROOT = Path(__file__).resolve().parents[2]
-COMMANDS: tuple[str, ...] = (
-    "up simulation", "up hardware", "report", "replay", "view", "hold", "doctor", "commission",
-    "ros", "run", "nodes", "lifecycle get", "lifecycle set", "topics", "echo", "call", "goal",
-    "param list", "param get", "param set",
-    "plan", "identify", "emulate ethercat", "emulate optitrack", "emulate force-torque",
-    "emulate bench", "rehearse", "train", "learn strain", "learn policy", "verify-surrogate",
-    "study list", "study run", "study page", "study compare",
-)  # fmt: skip
-"""Every command, in the order of the page."""
 
 
-def pages() -> dict[str, str]:
+def pages() -> dict[str, Callable[[], str]]:
     """The page of the command line."""
+    return {"commands.md": _commands}
+
+
+def _commands() -> str:
     with ThreadPoolExecutor(2) as pool:
-        helps = list(pool.map(_help, COMMANDS))
+        helps = list(pool.map(_help, commands := _named(app)))
     parts = [f"```text\n{_help('')}\n```"]
-    for command, text in zip(COMMANDS, helps, strict=True):
-        if text:
-            parts += [f"(command-{command.replace(' ', '-')})=", f"## `softcr {command}`"]
-            parts.append(f"```text\n{text}\n```")
-    return {"commands.md": "\n\n".join(parts) + "\n"}
+    for command, text in zip(commands, helps, strict=True):
+        parts += [f"(command-{command.replace(' ', '-')})=", f"## `softcr {command}`"]
+        parts.append(f"```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _named(of: App) -> list[str]:
+    """Every command in the order of `--help`; the shorter name of one that has two."""
+    names: dict[Callable[..., Any], str] = {}
+
+    def walk(group: App, path: tuple[str, ...]) -> None:
+        for name in group:
+            if name.startswith("-"):
+                continue
+            command = group[name]
+            if command.default_command is None:
+                walk(command, (*path, name))
+                continue
+            full = " ".join((*path, name))
+            told = names.setdefault(command.default_command, full)
+            names[command.default_command] = min(told, full, key=len)
+
+    walk(of, ())
+    return list(names.values())
 
 
 def _help(command: str) -> str:
-    """What a command prints for --help; nothing for one that this version does not have."""
+    """What a command prints for --help."""
     done = subprocess.run(
         [sys.executable, "-m", "softcr_tools.cli", *command.split(), "--help"],
         capture_output=True,
@@ -40,6 +60,6 @@ def _help(command: str) -> str:
         cwd=_ROOT,
         env=os.environ | {"COLUMNS": "84", "NO_COLOR": "1", "TERM": "dumb"},
     )
-    return (
-        "\n".join(line.rstrip() for line in done.stdout.splitlines()) if not done.returncode else ""
-    )
+    if done.returncode:
+        raise RuntimeError(f"softcr {command} --help: {done.stderr.strip()}")
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines())

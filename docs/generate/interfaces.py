@@ -5,13 +5,14 @@ of the topic makes the message.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from generate.markdown import code, table
 from generate.nodes import NodePage, all_nodes, talkers
+from softcr_runtime.bags.signals import unit_of
 from softcr_runtime.codecs import codec
 from softcr_runtime.safety_state import KEYS
 from softcr_runtime.topics import TOPICS, Topic, qos
@@ -54,30 +55,19 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"m[xyz]", "N m, frame of the node"),
     (r"force_[xyz]", "N, base frame"),
     (r"moment_[xyz]", "N m, base frame"),
-    (r"period", "s"),
     (r"segment", "number of the segment, 0 at the base"),
     (r"input\.\w+", "of the robot's inputs: Pa, N or m"),
-    (r"(parameter\.|std\.)?bending_compliance(_std)?", "rad/(N m m)"),
-    (r"(parameter\.|std\.)?(tip_mass|payload)(_std)?", "kg"),
-    (r"(parameter\.|std\.)?damping_factor(_std)?", "1"),
-    (r"(parameter\.|std\.)?pressure_offset\w*", "Pa"),
-    (r"(parameter\.|std\.)?pressure_gain\w*", "1"),
-    (r"delta_[xy](_\d+|_std)?|elongation(_\d+|_std)?|rest_length_\d+|distance_\d+", "m"),
-    (r"(delta_[xy]|elongation)_rate(_std)?", "m/s"),
-    (r"bending_stiffness(_std)?", "N/m"),
-    (r"angle_\d+", "rad"),
-    (r"(parameter\.|std\.)?(hysteresis|hose|creep|curvature_stiffness)\w*", "1"),
-    (r"(parameter\.|std\.)?chamber_angle\w*", "rad"),
-    (r"(parameter\.|std\.)?marker_offset_[xyz](_std)?", "m, frame of the tip"),
+    (r"state\.\w+", "as the model's layout says"),
+    (r"marker_offset_[xyz](_std)?", "m, frame of the tip"),
+    (r"event|stamp|age|.* (first|last)", ""),
 )
-"""Units of the fields of point clouds, by name; the build fails for a field that none fits."""
+"""Fields of point clouds of which the reference says more than `unit_of`; the build fails for a field
+that neither knows."""
 
-_MODEL_UNITS = "as the model's layout says"
 
-
-def pages() -> dict[str, str]:
+def pages() -> dict[str, Callable[[], str]]:
     """The parts of the reference about interfaces."""
-    return {"topics.md": _topics(), "nodes.md": _nodes(), "services.md": _services()}
+    return {"topics.md": _topics, "nodes.md": _nodes, "services.md": _services}
 
 
 @cache
@@ -196,11 +186,10 @@ def _unit(name: str) -> str:
     for pattern, unit in _UNITS:
         if re.fullmatch(pattern, name):
             return unit
-    if name.startswith(("state.", "parameter.", "std.")):
-        return _MODEL_UNITS
-    if name in ("event", "stamp", "age") or name.endswith((" first", " last")):
-        return ""
-    raise ValueError(f"field {name!r} of a point cloud has no unit in docs/generate/interfaces.py")
+    unit = unit_of(name).replace("-", "1")
+    if not unit:
+        raise ValueError(f"field {name!r} of a point cloud has no unit")
+    return unit
 
 
 # --- nodes and services -----------------------------------------------------------------------

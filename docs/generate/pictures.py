@@ -3,6 +3,8 @@
 A column is a node, a row is a topic: a dot where it is published, an arrow head where it is heard.
 """
 
+from collections.abc import Callable
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -24,23 +26,28 @@ _ORDER = (
 """Of the columns: along the way from a measurement to a command."""
 
 
-def pages() -> dict[str, str]:
-    """An SVG of each system."""
-    bag = Path("bag")
-    systems = {
-        "simulation": simulation_system(SimulationOptions.of_options({}), bag),
-        "hardware": hardware_system(HardwareOptions(), bag),
-        "arm": simulation_system(SimulationOptions.of_options({"robot": "dalenberg_robot1"}), bag),
-    }
-    made = {f"system_{name}.svg": _drawing(system) for name, system in systems.items()}
-    for name in systems:
-        made[f"system_{name}.md"] = (
-            f"```{{image}} ../_generated/system_{name}.svg\n:alt: nodes and topics of {name}\n```\n"
-        )
-    return made
+_BAG = Path("bag")
+_SYSTEMS: dict[str, Callable[[], System]] = {
+    "simulation": lambda: simulation_system(SimulationOptions.of_options({}), _BAG),
+    "hardware": lambda: hardware_system(HardwareOptions(), _BAG),
+    "arm": lambda: simulation_system(
+        SimulationOptions.of_options({"robot": "dalenberg_robot1"}), _BAG
+    ),
+}
 
 
-def _drawing(system: System) -> str:
+def pages() -> dict[str, Callable[[], str]]:
+    """An SVG of each system, and a page that shows it."""
+    drawings = {f"system_{name}.svg": partial(_drawing, name) for name in _SYSTEMS}
+    return drawings | {f"system_{name}.md": partial(_shown, name) for name in _SYSTEMS}
+
+
+def _shown(name: str) -> str:
+    return f"```{{image}} ../_generated/system_{name}.svg\n:alt: nodes and topics of {name}\n```\n"
+
+
+def _drawing(name: str) -> str:
+    system = _SYSTEMS[name]()
     parts = sorted(
         (part for part in system.parts if part.name != "recorder"),
         key=lambda part: _ORDER.index(part.name),

@@ -1,5 +1,7 @@
 """Fields of plant errors, and the presets, from the schema."""
 
+from collections.abc import Callable
+
 from generate.markdown import table
 from softcr_hardware.plant_errors import (
     PlantErrors,
@@ -9,8 +11,12 @@ from softcr_hardware.plant_errors import (
 )
 
 
-def pages() -> dict[str, str]:
+def pages() -> dict[str, Callable[[], str]]:
     """A table of every field, with the presets' values."""
+    return {"plant_errors.md": _fields}
+
+
+def _fields() -> str:
     presets = {name: load_plant_errors(name) for name in available_plant_errors()}
     heads = ["field", "unit", "allowed", "spread of draws", "no error", *presets, "meaning"]
     rows = []
@@ -30,7 +36,7 @@ def pages() -> dict[str, str]:
         rows.append(
             [f"`{name}`", about.unit, allowed, spread, _told(declared.default), *values, meaning]
         )
-    return {"plant_errors.md": table(heads, rows) + "\n"}
+    return table(heads, rows) + "\n"
 
 
 def _told(value: object) -> str:

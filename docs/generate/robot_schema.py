@@ -2,10 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from generate.markdown import first_paragraph, table
 from softcr_hardware.scripted_loads import LoadScript
@@ -17,17 +19,18 @@ from softcr_models.strain.arm import StrainArm
 _END = "\n...\n"  # what YAML puts behind a number that stands alone
 
 
-def pages() -> dict[str, str]:
+def pages() -> dict[str, Callable[[], str]]:
     """The shipped robots, and tables of every field of the files of robots, by their type, of
     loads and of obstacles."""
-    return {
-        "robots.md": _shipped(),
-        "robot_rod.md": _tables(Robot.model_json_schema()),
-        "robot_arm.md": _tables(Arm.model_json_schema()),
-        "loads.md": _tables(LoadScript.model_json_schema()),
-        "obstacles.md": _tables(ObstacleFile.model_json_schema()),
-        "robot_strain.md": _tables(StrainArm.model_json_schema()),
+    kinds: dict[str, type[BaseModel]] = {
+        "robot_rod.md": Robot,
+        "robot_arm.md": Arm,
+        "robot_strain.md": StrainArm,
+        "loads.md": LoadScript,
+        "obstacles.md": ObstacleFile,
     }
+    tables = {name: partial(_tables, kind) for name, kind in kinds.items()}
+    return {"robots.md": _shipped, **tables}
 
 
 def _shipped() -> str:
@@ -45,8 +48,9 @@ def _shipped() -> str:
     return table(["robot", "type", "segments or bodies", "inputs", "description"], rows) + "\n"
 
 
-def _tables(schema: dict[str, Any]) -> str:
+def _tables(kind: type[BaseModel]) -> str:
     """A table for the file, and one for each part of it."""
+    schema = kind.model_json_schema()
     lines = [_table(schema)]
     for name, part in schema.get("$defs", {}).items():
         lines += [f"**{name}**: {first_paragraph(part.get('description'))}", _table(part)]

@@ -1,6 +1,7 @@
 """Every parameter of every node: the settings classes, and those of what the registry names."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from generate.markdown import code, first_paragraph, table
@@ -14,9 +15,9 @@ from softcr_runtime.settings import Setting, declared_settings
 _HEAD = ["parameter", "type and range", "default", "meaning"]
 
 
-def pages() -> dict[str, str]:
+def pages() -> dict[str, Callable[[], str]]:
     """Parameters by node, and what has a name."""
-    return {"parameters.md": _parameters(), "registry.md": _registry()}
+    return {"parameters.md": _parameters, "registry.md": _registry}
 
 
 def _parameters() -> str:

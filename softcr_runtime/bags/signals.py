@@ -64,12 +64,13 @@ _UNITS = {
     "position": "m", "positions": "m", "tip": "m", "tips": "m", "covariance": "m^2",
     "quaternion": "-", "quaternions": "-", "period": "s", "pressure": "Pa", "length": "m",
     "force": "N", "wrench": "N, N m", "wrenches": "N, N m", "points": "m", "q": "m",
-    "rest_lengths": "m", "distances": "m", "angles": "rad", "delta_x": "m", "delta_y": "m",
-    "elongation": "m", "delta_x_rate": "m/s", "delta_y_rate": "m/s",
-    "elongation_rate": "m/s", "bending_stiffness": "N/m", "bending_compliance": "rad/(N m m)",
-    "tip_mass": "kg", "tip_force_x": "N", "tip_force_y": "N", "tip_force_z": "N",
-    "damping_factor": "-", "pressure_offset": "Pa", "pressure_gain": "-", "torque": "N m, N",
-    "bending": "rad/m", "shear": "-", "axial": "-", "stiffness_factor": "-", "mass_factor": "-",
+    "rest_lengths": "m", "rest_length": "m", "distances": "m", "distance": "m", "angles": "rad",
+    "angle": "rad", "delta": "m", "delta_rate": "m/s", "elongation": "m", "elongation_rate": "m/s",
+    "bending_stiffness": "N/m", "bending_compliance": "rad/(N m m)", "tip_mass": "kg",
+    "payload": "kg", "tension": "N", "tendon_length": "m", "tip_force": "N",
+    "torque": "N m, N", "bending": "rad/m", "shear": "-", "axial": "-", "factor": "-", "gain": "-",
+    "hysteresis": "-", "hose": "-", "creep": "-", "curvature_stiffness": "-",
+    "chamber_angle": "rad", "marker_offset": "m",
 }  # fmt: skip
 _DIMENSIONS = {
     "positions": 2, "quaternions": 2, "points": 2, "wrenches": 2, "tips": 2, "covariance": 2,
@@ -418,4 +419,5 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
 def unit_of(name: str) -> str:
     """The SI unit of a field; "-" for none, empty where it is not known."""
     bare = name.removeprefix("parameter.").removeprefix("std.").removesuffix("_std")
-    return _UNITS.get(re.sub(r"_\d+$", "", bare), "")
+    bare = re.sub(r"(_of)?_\d+|_[xyz](?=_|$)|_offset(?=_\d)", "", bare)  # of which part
+    return _UNITS.get(re.sub(r"\w+_(factor|gain)$", r"\1", bare), "")
