@@ -167,7 +167,10 @@ def replayed(bag: Path, *arguments: str) -> dict:
     output = bag.parent / f"{bag.stem}-replay"
     shutil.rmtree(output, ignore_errors=True)
     assert cli.main(["replay", str(bag), *arguments]) == 0
-    return json.loads((output / "comparison.json").read_text())
+    content = json.loads((output / "comparison.json").read_text())
+    # rosbags, which writes most of these bags, writes none
+    content["notes"] = [note for note in content["notes"] if "no checksums" not in note]
+    return content
 
 
 def rods(bag: Path) -> list[bytes]:
@@ -545,15 +548,15 @@ def test_a_lost_file_of_a_split_bag_is_named_and_the_others_read(tmp_path, run_e
     metadata = (directory / "metadata.yaml").read_text()
     (directory / "metadata.yaml").write_text(metadata.replace("- run_0", "- lost.db3\n  - run_0"))
     bag = Bag(directory)
-    assert bag.damage.startswith("lost.db3 is missing; it is read as far as it goes: ")
+    assert bag.damage.startswith("lost.db3 is missing; ")
     assert_holds(bag, run_entries)
 
 
-def test_compressed_files_without_metadata_are_refused_with_what_helps(tmp_path, run_entries):
-    bag = write(tmp_path / "bag", run_entries, SQLITE, 9, CompressionMode.FILE)
+@pytest.mark.parametrize("plugin", [MCAP, SQLITE])
+def test_compressed_files_need_no_metadata(tmp_path, run_entries, plugin):
+    bag = write(tmp_path / "bag", run_entries, plugin, 9, CompressionMode.FILE)
     (bag / "metadata.yaml").unlink()
-    with pytest.raises(UserError, match=r"without metadata\.yaml: ros2 bag reindex"):
-        Bag(bag)
+    assert_holds(Bag(bag), run_entries)
 
 
 @pytest.mark.parametrize("plugin", [MCAP, SQLITE])

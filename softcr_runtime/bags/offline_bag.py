@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from rosbags.interfaces import Connection
-from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer, WriterError
+from rosbags.rosbag2 import WriterError
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_runtime.bags.message_bytes import cdr_of
+from softcr_runtime.bags.recording import BagWriter
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.topics import TOPICS
 
@@ -47,9 +48,7 @@ class OfflineBag:
         connections: dict[str, Connection] = {}
         try:
             directory.parent.mkdir(parents=True, exist_ok=True)
-            writer = Writer(directory, version=9, storage_plugin=StoragePlugin.MCAP)
-            writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
-            with writer:
+            with BagWriter(directory) as writer:
                 for topic, stamp, payload in self._messages:
                     if topic not in connections:
                         name = topic if topic.startswith("/") else f"/{topic}"

@@ -1,11 +1,10 @@
 """Reading a recorded run back: rosbag2 bags, mcap or sqlite3, also unfinished and cut ones.
 
-Files are read from front to back by `bag_scanning`, which needs neither metadata.yaml nor an index;
-rosbags reads what rosbag2 itself has compressed.
+Neither metadata.yaml nor an index is needed: see `mcap_files` and `sqlite_files`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
@@ -13,16 +12,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-import zstandard
-from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from softcr_models.errors import UserError
-from softcr_runtime.bags.scanning import Cut, RawMessage, scan_mcap, scan_sqlite
+from softcr_models.small_files import content_of
+from softcr_runtime.bags.mcap_files import McapFile
+from softcr_runtime.bags.sqlite_files import SqliteFile
+from softcr_runtime.bags.unpacking import LARGEST_MESSAGE, Damaged, in_words, unpacked_file
 
 _MOST_SURPLUS = 16  # bytes behind a message
-_ZSTD = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
+_LARGEST_METADATA = 1 << 20  # [byte]
+_UNCHECKED = "the bag has no checksums: damage inside its messages would not be noticed"
+_PACKED = (".zstd", ".zst")  # endings of files that are compressed as a whole
 _REORDERED = 1000
 """Items among which a late one is put back into its place."""
 
@@ -48,9 +50,12 @@ class BagMessage:
         """The message, with the fields of its ROS type.
 
         Raises:
-            ValueError: the bytes do not fit the type.
+            ValueError: the bytes do not fit the type, or are more than `LARGEST_MESSAGE`.
         """
         try:
+            if len(self.payload) > LARGEST_MESSAGE:
+                size, most = map(in_words, (len(self.payload), LARGEST_MESSAGE))
+                raise ValueError(f"it has {size}, allowed are {most}")
             return decoded(self.payload, self.type)
         except ValueError as error:
             raise ValueError(f"{self.topic}: not a {self.type}: {error}") from None
@@ -77,9 +82,11 @@ def decoded(payload: bytes, type_: str) -> Any:
 class Bag:
     """A bag opened for reading.
 
-    `topics` maps absolute names to what was recorded of them; a topic without a message is not in
-    it. `damage` is None for a bag that was finished, otherwise one line that says what is wrong and
-    how much was recovered; what comes before the damage is served as usual.
+    Attributes:
+        topics: absolute names -> what was recorded of them; a topic without a message is not in it.
+        damage: None for a bag that is whole, otherwise one line that says what is wrong with it and
+            how much was recovered, which is served as usual.
+        doubt: None where checksums cover all messages, otherwise one line that says so.
     """
 
     def __init__(self, path: Path):
@@ -92,11 +99,12 @@ class Bag:
             UserError: there is no bag at `path`, or nothing in it can be read.
         """
         self.path = _locate(Path(path))
-        self._source = _source_of(self.path)
+        self._source = _Files(self.path)
         self.topics = {
             name: BagTopic(type_, count) for (name, type_), count in self._source.counts.items()
         }
         self.damage = self._source.damage
+        self.doubt = None if self._source.checked else _UNCHECKED
         if not self.topics:
             raise UserError(f"bag {self.path}: {self.damage or 'no message was recorded'}")
 
@@ -131,7 +139,7 @@ class Bag:
                 held = ", ".join(sorted(self.topics))
                 raise UserError(f"bag {self.path}: no message on topic {topic}; it holds {held}")
             wanted.add(name)
-        return (message for message in self._source.messages() if message.topic in wanted)
+        return self._source.messages(wanted)
 
 
 Item = TypeVar("Item")
@@ -148,82 +156,77 @@ def in_order(items: Iterable[Item], key: Callable[[Item], int]) -> Iterator[Item
         yield heappop(waiting)[-1]
 
 
-class _ScannedBag:
-    """Files read one after the other, each as far as it goes."""
+class _Files:
+    """The files of a bag, read together.
 
-    def __init__(self, files: list[Path], scan: Callable[[Path], Iterator[RawMessage]]):
-        self._files, self._scan = files, scan
-        self._cuts = dict.fromkeys(_missing(files[0].parent), "is missing")
-        self.counts: Counter[tuple[str, str]] = Counter()
-        first, last = 0, 0
-        for message in self.messages():
-            self.counts[message.topic, message.type] += 1
-            first, last = first or message.time, max(last, message.time)
-        self.damage = self._damage(1e-9 * (last - first))
+    Attributes:
+        counts: messages by topic and type.
+        damage: see `Bag`.
+        checked: whether checksums cover all messages.
+    """
 
-    def messages(self) -> Iterator[BagMessage]:
-        return in_order(self._unordered(), lambda message: message.time)
+    def __init__(self, path: Path):
+        """Look the files of a bag through, each as far as it goes.
 
-    def _unordered(self) -> Iterator[BagMessage]:
-        for path in self._files:
+        Raises:
+            UserError: one cannot be read.
+        """
+        about = _metadata(path)
+        paths = _files(path, about)
+        missing = _missing(path, about, paths) if path.is_dir() else []
+        lines = [f"{each.name} is missing" for each in missing]
+        self._files: list[tuple[Path, McapFile | SqliteFile]] = []
+        self._unpacked: list[Any] = []  # they last as long as somebody holds them
+        for each in paths:
             try:
-                for topic, type_, time, payload in self._scan(path):
-                    yield BagMessage(topic, _full(type_), time, _plain(payload))
-            except Cut as cut:
-                self._cuts[path] = str(cut)
+                self._files.append((each, self._opened(each)))
+            except Damaged as damaged:
+                lines.append(f"{each.name} {damaged}")
+            except OSError as error:
+                raise UserError(f"bag file {each}: {error.strerror}") from None
+        files = [file for _, file in self._files]
+        lines += [f"{each.name} {what}" for each, file in self._files for what in file.damage]
+        self._files.sort(key=lambda each: each[1].first)
+        self.counts = sum((file.counts for file in files), Counter[tuple[str, str]]())
+        self.checked = all(file.checked for file in files)
+        told, of_bag = sum(file.told for file in files), _number(about.get("message_count"))
+        promised = of_bag if path.is_dir() else told
+        if sum(file.seen for file in files) < promised and not lines:
+            lines.append("messages are missing")
+        of = f" of {promised or of_bag}" if promised or of_bag else ""
+        times = [time for file in files if file.seen for time in (file.first, file.last)]
+        seconds = 1e-9 * (max(times) - min(times)) if times else 0.0
+        recovered = f"{self.counts.total()}{of} messages, {seconds:.1f} s, were recovered"
+        self.damage = f"{', '.join(lines)}; {recovered}" if lines else None
+
+    def messages(self, topics: Collection[str] | None) -> Iterator[BagMessage]:
+        """Of some topics, or of all, in the order of their reception."""
+        return in_order(self._unordered(topics), lambda message: message.time)
+
+    def _unordered(self, topics: Collection[str] | None) -> Iterator[BagMessage]:
+        for path, file in self._files:
+            try:
+                for topic, type_, time, payload in file.messages(topics):
+                    yield BagMessage(topic, _full(type_), time, payload)
             except OSError as error:
                 raise UserError(f"bag file {path}: {error.strerror}") from None
 
-    def _damage(self, duration: float) -> str | None:
-        if not self._cuts:
-            return None
-        what = ", ".join(f"{path.name} {cut}" for path, cut in self._cuts.items())
-        promised = _metadata(self._files[0].parent).get("message_count")
-        of = f" of {promised}" if promised else ""
-        recovered = f"{self.counts.total()}{of} messages, {duration:.1f} s, were recovered"
-        return f"{what}; it is read as far as it goes: {recovered}"
-
-
-class _CompressedBag:
-    """A bag compressed by rosbag2 itself, file by file or message by message; read by rosbags."""
-
-    damage = None
-
-    def __init__(self, path: Path):
-        self._reader = self._open(path)
-        self.counts: Counter[tuple[str, str]] = Counter()
-        for connection in self._reader.connections:
-            if connection.msgcount:
-                self.counts[connection.topic, connection.msgtype] += connection.msgcount
-
-    @staticmethod
-    def _open(path: Path) -> Reader:
-        try:
-            reader = Reader(path)
-            reader.open()
-        except Exception as error:  # rosbags raises many kinds on damaged files
-            raise UserError(f"bag {path}: cannot be read: {error}") from None
-        return reader
-
-    def messages(self) -> Iterator[BagMessage]:
-        for connection, time, payload in self._reader.messages():
-            yield BagMessage(connection.topic, connection.msgtype, time, bytes(payload))
-
-
-def _source_of(path: Path) -> _ScannedBag | _CompressedBag:
-    if not _metadata(path).get("compression_mode"):
-        for suffix, scan in ((".mcap", scan_mcap), (".db3", scan_sqlite)):
-            if files := _files(path, suffix):
-                return _ScannedBag(files, scan)
-    return _CompressedBag(path)
+    def _opened(self, path: Path) -> McapFile | SqliteFile:
+        if path.suffix in _PACKED:
+            self._unpacked.append(unpacked_file(path))
+            content = Path(self._unpacked[-1].name)
+        else:
+            content = path
+        return McapFile(content) if _storage(path) == ".mcap" else SqliteFile(content)
 
 
 def _metadata(bag: Path) -> dict[str, Any]:
-    """What metadata.yaml tells of a bag directory; empty where it is missing or not readable."""
+    """What metadata.yaml tells of a bag; empty where it is missing or not readable."""
+    beside = (bag if bag.is_dir() else bag.parent) / "metadata.yaml"
     try:
-        content = yaml.safe_load((bag / "metadata.yaml").read_text(encoding="utf-8"))
+        content = yaml.safe_load(content_of(beside, _LARGEST_METADATA))
         return dict(content["rosbag2_bagfile_information"])
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValueError):
+    except (OSError, UserError, yaml.YAMLError, TypeError, KeyError, ValueError, RecursionError):
         return {}
 
 
@@ -233,50 +236,51 @@ def _locate(path: Path) -> Path:
         raise UserError(f"bag {path}: no such file or directory")
     if (path / "bag").is_dir():
         return path / "bag"
-    files = [file for suffix in (".mcap", ".db3") for file in _files(path, suffix)]
-    if path.is_dir() and not files and not (path / "metadata.yaml").exists():
-        if any(path.glob("*.zst*")):
-            raise UserError(
-                f"bag {path}: compressed, without metadata.yaml: ros2 bag reindex {path}, on a "
-                "machine with an installation of ROS 2"
-            )
-        raise UserError(f"bag {path}: no metadata.yaml, .mcap or .db3 file in this directory")
+    if not _files(path, _metadata(path)):
+        where = "in this directory" if path.is_dir() else "this is"
+        raise UserError(f"bag {path}: no .mcap or .db3 file {where}")
     return path
 
 
-def _files(path: Path, suffix: str) -> list[Path]:
+def _files(path: Path, about: Mapping[str, Any]) -> list[Path]:
     """The files of a bag in the order they were written."""
-    if path.suffix == suffix:
-        return [path]
-    there = [file for file in _promised(path) if file.suffix == suffix and file.exists()]
+    if not path.is_dir():
+        return [path] if _is_of_bag(path) else []
+    there = [file for file in _promised(path, about) if _is_of_bag(file)]
     # rosbag2 numbers split files NAME_0, NAME_1, ... NAME_10
-    return there or sorted(path.glob(f"*{suffix}"), key=lambda file: (len(file.name), file.name))
+    there = there or sorted(filter(_is_of_bag, path.iterdir()), key=lambda f: (len(f.name), f.name))
+    return [file for file in there if _storage(file) == _storage(there[0])]
 
 
-def _promised(bag: Path) -> list[Path]:
+def _is_of_bag(path: Path) -> bool:
+    return _storage(path) in (".mcap", ".db3") and path.is_file()
+
+
+def _storage(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix in _PACKED else path).suffix
+
+
+def _promised(bag: Path, about: Mapping[str, Any]) -> list[Path]:
     """The files that metadata.yaml names: others in the directory are of something else."""
-    names = _metadata(bag).get("relative_file_paths")
+    names = about.get("relative_file_paths")
     # older releases wrote the name of the bag before that of the file
-    return [bag / Path(str(name)).name for name in names] if isinstance(names, list) else []
+    told = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [bag / Path(name).name for name in told if "\0" not in name]
 
 
-def _missing(bag: Path) -> list[Path]:
+def _missing(bag: Path, about: Mapping[str, Any], there: list[Path]) -> list[Path]:
     """Promised files, where at least one of them is there."""
-    promised = _promised(bag)
-    missing = [file for file in promised if not file.exists()]
-    return missing if len(missing) < len(promised) else []
+    promised = _promised(bag, about)
+    return [file for file in promised if file not in there] if {*promised} & {*there} else []
+
+
+def _number(told: Any) -> int:
+    return told if isinstance(told, int) else 0
 
 
 def _full(type_: str) -> str:
     """The name of a type as it is since Dashing; Crystal left out `msg`."""
     return type_ if type_.count("/") != 1 else type_.replace("/", "/msg/")
-
-
-def _plain(payload: bytes) -> bytes:
-    """A message that rosbag2 compressed by itself: without metadata.yaml only its magic tells."""
-    if payload[:4] != _ZSTD:
-        return payload  # CDR begins with a zero
-    return zstandard.ZstdDecompressor().decompress(payload)
 
 
 @cache

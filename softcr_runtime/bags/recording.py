@@ -1,12 +1,14 @@
-"""Writing a rosbag2 bag (mcap) that survives a killed recorder and a full disk.
+"""Writing a rosbag2 bag (mcap) that survives a killed recorder, a full disk and a damaged one.
 
-rosbags writes the format; what is added here is when bytes reach the disk. rosbags alone hands a
+rosbags writes the format; added here are checksums, channels that every chunk tells, and when bytes
+reach the disk. rosbags alone hands a
 chunk to the file only when 1 MiB is full, so a killed recorder would lose about a second of a run,
 and a full disk would leave half a record. Here the chunk in progress is closed every COMMIT_PERIOD
 and appended in one piece, or not at all: the file ends with a whole chunk at any time.
 """
 
 import os
+import struct
 import tempfile
 import threading
 from collections import deque
@@ -14,16 +16,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from zlib import crc32
 
 from rosbags.interfaces import Connection, Qos
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer, WriterError
-from rosbags.rosbag2.storage_mcap import McapWriter
+from rosbags.rosbag2.storage_mcap import McapWriter, write_channel, write_schema
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.errors import UserError
 
 COMMIT_PERIOD = 0.2
 """How much of a run a kill -9 of the recorder may cost [s]."""
+
+_CRC_PLACE = 9 + 24
+"""Of the checksum in a chunk's record: MCAP specification, "Chunk (op=0x06)" [byte]."""
 
 RESERVE_SIZE = 8 << 20
 """Disk space held back to finish a bag when the disk is full: the index of 50 minutes [byte]."""
@@ -75,7 +81,7 @@ class BagRecording:
         """
         self.directory = Path(directory)
         try:
-            self._writer = _BagWriter(self.directory, compressed)
+            self._writer = BagWriter(self.directory, compressed)
             self._writer.open()
             self._reserve = _reserve(self.directory)
         except (OSError, WriterError) as error:
@@ -180,6 +186,11 @@ class _AppendedFile:
     def write(self, data: bytes) -> None:
         self._pending += data
 
+    def change(self, place: int, data: bytes) -> None:
+        """Overwrite what waits at a place of the file."""
+        begin = place - self._committed
+        self._pending[begin : begin + len(data)] = data
+
     def commit(self) -> None:
         """Append what waits, or leave the file as it was and raise OSError."""
         try:
@@ -211,6 +222,21 @@ class _CommittingStorage(McapWriter):
         self._file = _AppendedFile(self.path)
         self.bio = self._file  # type: ignore[assignment]
 
+    def write(self, connection: Connection, timestamp: int, data: bytes | memoryview) -> None:
+        """See rosbags; each chunk tells its own channels, so that it can be read alone."""
+        if self.chunks and not self.chunk.msgs:
+            for schema in self.schemas:
+                write_schema(self.chunk.bio, schema)
+            for channel in self.channels:
+                write_channel(self.chunk.bio, channel, self.schemas)
+        super().write(connection, timestamp, data)
+
+    def close_chunk(self) -> None:
+        """See rosbags, which writes no checksum: without one, damage would go unnoticed."""
+        begin, crc = self._file.tell(), crc32(self.chunk.bio.getvalue())
+        super().close_chunk()
+        self._file.change(begin + _CRC_PLACE, struct.pack("<I", crc))
+
     def append(self) -> None:
         """Bring the closed chunks to disk."""
         self._file.commit()
@@ -219,12 +245,13 @@ class _CommittingStorage(McapWriter):
         self._file.discard()
 
 
-class _BagWriter(Writer):
-    """rosbags' writer; `recorded` of its `written` messages are on disk."""
+class BagWriter(Writer):
+    """rosbags' mcap writer, with checksums; `recorded` of its `written` messages are on disk."""
 
     storage: _CommittingStorage
 
-    def __init__(self, directory: Path, compressed: bool):
+    def __init__(self, directory: Path, compressed: bool = True):
+        """See `BagRecording`."""
         super().__init__(directory, version=9, storage_plugin=StoragePlugin.MCAP)
         if compressed:
             self.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)

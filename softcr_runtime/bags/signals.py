@@ -182,8 +182,10 @@ class BagSignals:
         safety: when safety/state said something new [ns], and what. It carries no stamp: these are
             times of reception.
         last_heard: when the last message was received [ns].
-        problems: one line for damage, and one for each topic with unreadable messages.
+        problems: one line for damage, one where it would not be noticed, and one for each topic
+            with unreadable messages.
         parameter_changes: when a parameter was changed [ns], by reception, and which, to what.
+        damage: see `Bag`.
     """
 
     signals: Mapping[tuple[str, str], Signal]
@@ -192,6 +194,7 @@ class BagSignals:
     last_heard: int
     problems: tuple[str, ...]
     parameter_changes: tuple[tuple[int, str], ...] = ()
+    damage: str | None = None
 
     def signal(self, topic: str, name: str) -> Signal:
         """A signal; an empty one where nothing of it was recorded."""
@@ -294,10 +297,14 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
         tuple(safety),
         last_heard,
         (
-            *([bag.damage] if bag.damage else []),
-            *(f"left out {n} of the messages: {reasons[topic]}" for topic, n in left_out.items()),
+            *(line for line in (bag.damage, bag.doubt) if line),
+            *(
+                f"left out {n} of the messages: {' '.join(reasons[topic].split())}"
+                for topic, n in left_out.items()
+            ),
         ),
         tuple(changes),
+        bag.damage,
     )
 
 

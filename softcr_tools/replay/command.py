@@ -64,8 +64,8 @@ def replay(
     """
     console = Console()
     opened = _opened(bag, namespace, online)
-    if opened.damage:
-        say(console, opened.damage, style="yellow")
+    for line in filter(None, (opened.damage, opened.doubt)):
+        say(console, line, style="yellow")
     if online:
         from softcr_tools.replay.online import publish
 

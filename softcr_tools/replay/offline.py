@@ -104,6 +104,8 @@ def _reported(bag: Bag, again: BagReplay, output: Path, factor: float) -> Compar
     if estimates.compared < estimates.recorded:
         missing = estimates.recorded - estimates.compared
         notes.append(f"{missing} recorded estimates were not replayed: their samples are missing")
+    if bag.doubt:
+        notes.append(bag.doubt)
     comparison = compare(recorded, replayed, estimates, again.commands, factor, notes)
     content = {"bag": str(bag.path), "settings": again.settings, **asdict(comparison)}
     try:

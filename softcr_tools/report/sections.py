@@ -158,6 +158,8 @@ def _of_kind(run: Run) -> tuple[Callable[[Run], Numbers], ...]:
 
 
 def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
+    if run.bag.damage:
+        yield "damaged bag", "figures of what is left", run.bag.damage
     goal = "setpoint" if run.reference_tip.topic == "reference/tip" else "reference"
     part, dwells = numbers["tip_aed_percent_of_length"], numbers["setpoint_errors_mm"]
     told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)

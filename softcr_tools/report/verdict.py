@@ -48,6 +48,9 @@ def verdict(run: Run, numbers: Mapping[str, Any]) -> Verdict:
     failures = [*_failures(run)]
     reasons = [*failures, *_flaws(run, numbers)]
     found = [*_error_in_words(numbers), *_missed_in_words(run)]
+    if run.bag.damage:
+        found.append("of a damaged bag, whose lost messages are in no figure")
+        reasons += found[-1:] * bool(reasons)
     if reasons:
         return Verdict(f"NOT good: {'; '.join(reasons)}", False, bool(failures))
     return Verdict(f"good: {', '.join(found) or 'nothing went wrong'}", True, False)

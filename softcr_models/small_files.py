@@ -1,0 +1,31 @@
+"""Files that are read whole, and so must be regular and small: of `config/`, of users, of bags."""
+
+import os
+import stat
+from pathlib import Path
+
+from softcr_models.errors import UserError
+
+LARGEST = 16 << 20
+"""Of a file that is read whole [byte]."""
+
+
+def content_of(path: Path, largest: int = LARGEST) -> bytes:
+    """The bytes of a file.
+
+    Args:
+        path: of a regular file; a device or a pipe would never end.
+        largest: size that is allowed [byte].
+
+    Raises:
+        UserError: it is no regular file, or larger.
+        OSError: it cannot be read.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its writer
+    with open(number, "rb") as file:
+        about = os.fstat(number)
+        if not stat.S_ISREG(about.st_mode):
+            raise UserError(f"{path}: is no regular file")
+        if about.st_size > largest:
+            raise UserError(f"{path}: has {about.st_size} bytes, allowed are {largest}")
+        return file.read(largest + 1)[:largest]
