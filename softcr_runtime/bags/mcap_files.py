@@ -88,8 +88,8 @@ class _Definitions:
         if known.setdefault(read.id, told) == told:
             return self
         other = _Definitions(dict(self.schemas), dict(self.channels))
-        known = other.schemas if is_schema else other.channels
-        known[read.id] = told
+        instead: dict[int, Any] = other.schemas if is_schema else other.channels
+        instead[read.id] = told
         return other
 
     def topic_and_type(self, channel: int) -> tuple[str, str] | None:
