@@ -1,11 +1,16 @@
 """Controllers and what they follow; no ROS outside `nodes`."""
 
-from softcr_control.apcc import Apcc, ApccSettings
-from softcr_control.command import Command
-from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
-from softcr_control.nempc import Nempc, NempcSettings
-from softcr_control.observation import ControlContext, Controller, Observation
-from softcr_control.references import Reference, ReferenceSource, SampledReference
+from typing import TYPE_CHECKING
+
+from softcr_models.public_names import imported_on_demand
+
+if TYPE_CHECKING:
+    from softcr_control.apcc import Apcc, ApccSettings
+    from softcr_control.command import Command
+    from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+    from softcr_control.nempc import Nempc, NempcSettings
+    from softcr_control.observation import ControlContext, Controller, Observation
+    from softcr_control.references import Reference, ReferenceSource, SampledReference
 
 __all__ = [
     "Apcc",
@@ -22,3 +27,15 @@ __all__ = [
     "ReferenceSource",
     "SampledReference",
 ]
+
+__getattr__ = imported_on_demand(
+    __name__,
+    {
+        "apcc": ("Apcc", "ApccSettings"),
+        "command": ("Command",),
+        "gauss_newton": ("GaussNewtonMpc", "GaussNewtonSettings"),
+        "nempc": ("Nempc", "NempcSettings"),
+        "observation": ("ControlContext", "Controller", "Observation"),
+        "references": ("Reference", "ReferenceSource", "SampledReference"),
+    },
+)

@@ -1,17 +1,22 @@
 """State and parameter estimation. Plain modules; nodes live in `softcr_estimation.nodes`."""
 
-from softcr_estimation.cc_estimator import (
-    CcEstimate,
-    CcEstimator,
-    CcEstimatorError,
-    CcEstimatorSettings,
-)
-from softcr_estimation.errors import EstimatorError
-from softcr_estimation.estimator_settings import EstimatorSettings, ModelEstimatorSettings
-from softcr_estimation.extended import ExtendedFilter
-from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
-from softcr_estimation.rod_estimator import Estimate, RodEstimator
-from softcr_estimation.unscented import UnscentedFilter
+from typing import TYPE_CHECKING
+
+from softcr_models.public_names import imported_on_demand
+
+if TYPE_CHECKING:
+    from softcr_estimation.cc_estimator import (
+        CcEstimate,
+        CcEstimator,
+        CcEstimatorError,
+        CcEstimatorSettings,
+    )
+    from softcr_estimation.errors import EstimatorError
+    from softcr_estimation.estimator_settings import EstimatorSettings, ModelEstimatorSettings
+    from softcr_estimation.extended import ExtendedFilter
+    from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+    from softcr_estimation.rod_estimator import Estimate, RodEstimator
+    from softcr_estimation.unscented import UnscentedFilter
 
 __all__ = [
     "CcEstimate",
@@ -28,3 +33,16 @@ __all__ = [
     "RodEstimator",
     "UnscentedFilter",
 ]
+
+__getattr__ = imported_on_demand(
+    __name__,
+    {
+        "cc_estimator": ("CcEstimate", "CcEstimator", "CcEstimatorError", "CcEstimatorSettings"),
+        "errors": ("EstimatorError",),
+        "estimator_settings": ("EstimatorSettings", "ModelEstimatorSettings"),
+        "extended": ("ExtendedFilter",),
+        "model_estimator": ("ModelEstimate", "ModelEstimator"),
+        "rod_estimator": ("Estimate", "RodEstimator"),
+        "unscented": ("UnscentedFilter",),
+    },
+)

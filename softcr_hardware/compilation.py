@@ -18,7 +18,8 @@ from typing import Any
 
 import numba
 
-from softcr_models.rod.compilation import cache_directory
+from softcr_models.kernel_cache import cache_directory
+from softcr_models.rod.compilation import kept_in
 from softcr_models.rod.inner import KernelCompiler
 
 
@@ -29,21 +30,17 @@ def _folder() -> Path:
         if b"compiled" in (content := source.read_bytes()):
             digest.update(f"{source} {source.stat().st_mtime_ns}".encode())
             digest.update(content)
-    folder = Path(numba.config.CACHE_DIR or cache_directory()) / f"fast_{digest.hexdigest()[:16]}"
+    folder = cache_directory() / f"fast_{digest.hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile at the first call; strict floating point, for NaN has a meaning in these kernels."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_folder())  # read while the function is decorated
-    try:
+    with kept_in(_folder()):
         return numba.njit(
             cache=True, error_model="numpy", nogil=True, pipeline_class=KernelCompiler
         )(function)
-    finally:
-        numba.config.CACHE_DIR = before
 
 
 @contextmanager

@@ -3,17 +3,18 @@
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from softcr_models.chain.chain_model import ChainModel
 from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError
 from softcr_models.model import Model
 from softcr_models.plugins import load_class
 from softcr_models.robot import Robot
-from softcr_models.rod_model import RodModel
+
+if TYPE_CHECKING:
+    from softcr_models.rod_model import RodModel
 
 ModelName = Literal["rod", "ddpinn"]
 
@@ -57,6 +58,9 @@ def _behind_chain(model: Model, robot: Any) -> Model:
     chain = robot.pressure_chain if isinstance(robot, Robot) else None
     if chain is None:
         return model
+    from softcr_models.chain.chain_model import ChainModel
+    from softcr_models.rod_model import RodModel
+
     if not isinstance(model, RodModel):
         raise UserError(
             f"robot {robot.name}: pressure_chain: {type(model).__name__} is no model of its rod; "
@@ -109,13 +113,15 @@ class ModelChoice:
     single_precision: bool = True
 
 
-def prediction_model(robot: Robot, choice: ModelChoice) -> RodModel:
+def prediction_model(robot: Robot, choice: ModelChoice) -> "RodModel":
     """The rod-like model chosen, for a robot.
 
     Raises:
         UserError: no such network, a network for another robot or number of intervals, or a device
             that is not there.
     """
+    from softcr_models.rod_model import RodModel
+
     known = model_class(choice.model).Settings.model_fields
     settings = {name: value for name, value in asdict(choice).items() if name in known}
     chosen = make_model(choice.model, robot, settings)

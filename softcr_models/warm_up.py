@@ -25,19 +25,20 @@ from functools import partial
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softcr_models.constant_curvature import kernel as constant_curvature
+from softcr_models.kernel_cache import cache_directory
 from softcr_models.models import make_model
-from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot, load_robot
-from softcr_models.rod.compilation import cache_directory
-from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod.discretise import needs_fittings
 from softcr_models.rod.obstacles import Sphere
 from softcr_models.strain import kernel as strain
 from softcr_models.strain.arm import StrainArm
+
+if TYPE_CHECKING:
+    from softcr_models.rod.cosserat_rod import CosseratRod
 
 ROD, CHAIN, FITTINGS, CONTACT = "rod", "chain", "fittings", "contact"
 ARC, STRAIN = "constant_curvature", "strain"
@@ -91,6 +92,8 @@ def needed_kernels(robot: object, *, loads: bool = False, obstacles: bool = Fals
     """
     if not isinstance(robot, Robot):
         return [STRAIN if isinstance(robot, StrainArm) else ARC]
+    from softcr_models.rod.discretise import needs_fittings
+
     chained = [CHAIN] if robot.pressure_chain is not None else []
     fitted = [FITTINGS] if loads or needs_fittings(robot) else []
     return [ROD, *chained, *fitted, *([CONTACT] if obstacles else [])]
@@ -170,7 +173,11 @@ class _Compilation:
 
     def run(self, tell: Callable[[float], object]) -> bool:
         """Compile all parts; whether it worked."""
-        fork = multiprocessing.get_context("fork")  # of a process that has imported everything
+        import softcr_models.prediction  # noqa: F401  (once, and not in every process)
+        from softcr_models.rod import compilation
+
+        compilation.ANNOUNCES_NOTHING = True
+        fork = multiprocessing.get_context("fork")
         share = 0.0
         while self._waiting or self._running:
             while len(self._running) < _cores() and (part := self._next()) is not None:
@@ -268,31 +275,39 @@ def parts_of(name: str) -> tuple[Part, ...]:
 _MODELS = Path(__file__).parent
 
 
-def _bare() -> CosseratRod:
+def _bare() -> "CosseratRod":
+    from softcr_models.rod.cosserat_rod import CosseratRod
+
     return CosseratRod(load_robot("licher2025"))
 
 
-def _fitted() -> CosseratRod:
+def _fitted() -> "CosseratRod":
+    from softcr_models.rod.cosserat_rod import CosseratRod
+
     return CosseratRod(load_robot("two_segments"), 2)
 
 
-def _touching() -> CosseratRod:
+def _touching() -> "CosseratRod":
+    from softcr_models.rod.cosserat_rod import CosseratRod
+
     obstacles = [Sphere((0.0, 0.0, 1.0), 0.01)]
     return CosseratRod(load_robot("licher2025"), 2, obstacles=obstacles)
 
 
-def _rollout(rod_of: Callable[[], CosseratRod], single: bool) -> None:
+def _rollout(rod_of: Callable[[], "CosseratRod"], single: bool) -> None:
+    from softcr_models.prediction import RodPrediction
+
     model = RodPrediction(rod_of(), single_precision=single)
     levels = np.zeros((2, 2, model.input_size))
     model.rollout_tips(model.rod.rest_state(), levels, model.nominal_parameters, 0.01)
 
 
-def _step(rod_of: Callable[[], CosseratRod]) -> None:
+def _step(rod_of: Callable[[], "CosseratRod"]) -> None:
     rod = rod_of()
     rod.step(rod.rest_state(), np.zeros(rod.input_size), 0.01)
 
 
-def _equations(rod_of: Callable[[], CosseratRod]) -> None:
+def _equations(rod_of: Callable[[], "CosseratRod"]) -> None:
     rod = rod_of()
     state, inputs = rod.rest_state(), np.zeros(rod.input_size)
     rod.derivative(state, inputs)
@@ -303,14 +318,16 @@ def _equations(rod_of: Callable[[], CosseratRod]) -> None:
         rod.poses_at(state[None], 0, 0.5, rod.nominal_parameters[None])
 
 
-def _tips(rod_of: Callable[[], CosseratRod]) -> None:
+def _tips(rod_of: Callable[[], "CosseratRod"]) -> None:
+    from softcr_models.prediction import RodPrediction
+
     model = RodPrediction(rod_of())
     states = np.zeros((2, model.state_size))
     for each in (states, states.astype(np.float32)):
         model.tip_poses(each, model.nominal_parameters[None])
 
 
-def _tangents(rod_of: Callable[[], CosseratRod]) -> None:
+def _tangents(rod_of: Callable[[], "CosseratRod"]) -> None:
     rod = rod_of()
     rod.linearize_parameters(rod.rest_state(), np.zeros(rod.input_size))
 
@@ -320,7 +337,7 @@ def _chain() -> None:
 
 
 def _rod_parts(
-    name: str, rod_of: Callable[[], CosseratRod], seconds: Mapping[str, float]
+    name: str, rod_of: Callable[[], "CosseratRod"], seconds: Mapping[str, float]
 ) -> tuple[Part, ...]:
     calls: Mapping[str, Callable[[], None]] = {
         "float32": partial(_rollout, rod_of, True),

@@ -8,7 +8,6 @@ from typing import Any
 from softcr_models.model import Layout
 from softcr_models.robot import Robot
 from softcr_models.rod.description import pose_sensors
-from softcr_models.rod.discretise import share_intervals
 from softcr_models.rod.state import intervals_of
 from softcr_runtime.arm_messages import (
     arm_cloud_from_message,
@@ -114,6 +113,8 @@ class Expected:
 
     def _shared(self, intervals: int) -> tuple[int, ...]:
         assert self.rod is not None
+        from softcr_models.rod.discretise import share_intervals  # brings kernels with it
+
         return tuple(share_intervals(self.rod, intervals))
 
 

@@ -11,7 +11,6 @@ from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import FAILED, say
 from softcr_runtime.settings import Setting, build_settings, declared_settings
-from softcr_runtime.virtual import CORES
 from softcr_studies.catalogue import load_study, named_studies, study_files
 from softcr_studies.cell import StudySettings
 from softcr_studies.study import Study
@@ -104,6 +103,7 @@ def run(
         anew: throw away what a stopped run has left.
         results: directory.
     """
+    from softcr_runtime.virtual import CORES
     from softcr_studies.runner import Runner, check_needs
     from softcr_studies.workers import ClusterWorkers, LocalWorkers
 

@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.different_plant import Difference, DifferentPlant
 from softcr_models import Robot
 from softcr_models.errors import UserError
+from softcr_models.kernel_cache import cache_home
 from softcr_runtime.virtual_run import Log, run_blocks
 from softcr_studies.closed_loop import mean_error_mm
 from softcr_studies.code_version import code_version
@@ -146,8 +146,7 @@ def random_steps(robot: Robot, difference: Difference, recipe: Recipe) -> list[T
 
 def cache_directory() -> Path:
     """Where designs are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "softcr" / "koopman"
+    return cache_home() / "koopman"
 
 
 def _model(trials: Sequence[Trial], lift: Lift, recipe: Recipe) -> KoopmanModel:

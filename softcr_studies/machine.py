@@ -6,16 +6,17 @@ import platform
 from datetime import datetime
 from typing import Any
 
-import numba
-
 from softcr_models.devices import gpu_name, processor_name
-from softcr_models.rod.stepper import FLOAT32_LANES, FLOAT64_LANES
 
 PACKAGES = ("softcr", "numpy", "scipy", "numba", "llvmlite", "cuda-bindings", "pyelastica")
 
 
 def describe_machine() -> dict[str, Any]:
     """Processor, cores, GPU, load now, versions: everything a figure depends on."""
+    import numba
+
+    from softcr_models.rod.stepper import FLOAT32_LANES, FLOAT64_LANES
+
     return {
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
         "processor": processor_name(),

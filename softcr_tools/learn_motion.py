@@ -8,7 +8,6 @@ from pydantic import Field
 from rich.console import Console
 
 from softcr_control.learned_motion import LearnedMotion, shift_after
-from softcr_control.reference_block import motion_of
 from softcr_models.errors import UserError
 from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import Signal, read_signals
@@ -99,6 +98,8 @@ def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMo
     grid = period * np.arange(rows)
     before = _on_grid(run.bag.signal(told, "shift"), start, grid)
     shift = shift_after(before, _on_grid(error, start, grid), gain, smoothing)
+    from softcr_control.reference_block import motion_of  # brings kernels with it
+
     return LearnedMotion(
         robot=run.bag.robot["name"],
         motion=motion_of(settings),

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from softcr_learning.policy.evaluation import Figures, judge
-from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.plant_settings import PlantSettings
 from softcr_learning.policy.run_directory import FILES
 from softcr_learning.policy.task_settings import TaskSettings
 from softcr_learning.policy.training_settings import TrainingSettings
@@ -22,6 +21,7 @@ from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 
 if TYPE_CHECKING:
+    from softcr_learning.policy.evaluation import Figures
     from softcr_learning.policy.training import Report
 
 _FRESH = 2_000_003  # added to the seed: goals of the last judgement are no others'
@@ -77,6 +77,8 @@ def policy(
     """
     if importlib.util.find_spec("stable_baselines3") is None:
         raise UserError("learn policy: needs stable-baselines3: pip install 'softcr[policy]'")
+    from softcr_learning.policy.evaluation import judge
+    from softcr_learning.policy.plant import Plant
     from softcr_learning.policy.training import Judging, train
 
     described = load_robot(robot)
@@ -112,13 +114,13 @@ def policy(
     return 0
 
 
-def _better(task: str) -> Callable[[Figures, Figures], bool]:
+def _better(task: str) -> Callable[["Figures", "Figures"], bool]:
     if task in ("track", "circle"):
         return lambda new, old: new.mean < old.mean
     return lambda new, old: (new.reached, -new.mean) > (old.reached, -old.mean)
 
 
-def _told(figures: Figures) -> str:
+def _told(figures: "Figures") -> str:
     told = (
         f"{100 * figures.reached:.1f} % come within 5 % of the length, distance "
         f"{100 * figures.mean:.2f} % on average, {100 * figures.least:.2f} % at the least"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.rod.compilation import cache_directory
+from softcr_models.kernel_cache import cache_directory
 from softcr_runtime.realtime import schedule_realtime
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Computing, System

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_runtime.realtime import schedule_realtime
 
 CORES = 2
@@ -73,6 +72,8 @@ def forecast() -> Forecast:
 
 def _measured_cycle(_: int) -> float:
     schedule_realtime(_PRIORITY)
+    from softcr_hardware.ethercat.memory_cycle import memory_cycle  # brings kernels with it
+
     return typical_cycle(memory_cycle())
 
 

@@ -13,7 +13,6 @@ from softcr_models.errors import UserError
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
 from softcr_models.robot import WORDS, Kind, load_robot, load_strain_arm
-from softcr_models.rod_model import RodModel
 from softcr_runtime import registry
 from softcr_runtime.block import BlockBase
 from softcr_runtime.plugin_settings import settings_class
@@ -138,6 +137,8 @@ def check_classes(options: "RunOptions") -> None:
             f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
             "needs a state and gets the tip alone; must be one with needs_state = False"
         )
+    from softcr_models.rod_model import RodModel  # what compiles is imported where it is asked
+
     models = options.model, options.filter_model
     rods = [issubclass(model_class(model), RodModel) for model in models]
     if models[0] != models[1] and not all(rods):
@@ -178,7 +179,7 @@ def _rod_refused(options: "RunOptions") -> str:
     """Why the exact rod of the robot is none for a GPU; empty if it is one, or not the model."""
     if options.model != "rod":
         return ""
-    from softcr_models.cuda.source import lanes_of  # what compiles is imported where it is asked
+    from softcr_models.cuda.source import lanes_of
     from softcr_models.prediction import RodSettings
     from softcr_models.rod.cosserat_rod import CosseratRod
 

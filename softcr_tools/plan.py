@@ -2,22 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
-from softcr_control.planning import Plan, plan_along
-from softcr_control.references import from_file
-from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.prediction import RodPrediction
+from softcr_models.robot import load_robot
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.panels import panels
 from softcr_runtime.shown_inputs import ShownInput, shown_inputs
+
+if TYPE_CHECKING:
+    from softcr_control.planning import Plan
 
 INTERVALS = 10
 PERIOD = 1 / 70
@@ -40,6 +40,11 @@ def plan(path: Path, /, *, robot: str = "licher2025", output: Path = Path("plan.
     Raises:
         UserError: the path, the robot or the output cannot be used.
     """
+    from softcr_control.planning import plan_along  # brings kernels with it
+    from softcr_control.references import from_file
+    from softcr_models.prediction import RodPrediction
+    from softcr_models.rod.cosserat_rod import CosseratRod
+
     described = load_robot(robot)
     if output.suffix != ".npz":
         raise UserError(f"{output}: the output must end in .npz")
@@ -63,11 +68,11 @@ def plan(path: Path, /, *, robot: str = "licher2025", output: Path = Path("plan.
     say(console, f"deviation from the path: mean {deviation.mean():.2f} mm, "
         f"largest {deviation.max():.2f} mm at {deviation.argmax() * PERIOD:.2f} s")  # fmt: skip
     say(console, f"at a limit of an input {100 * touching.any(axis=1).mean():.1f} % of the time")
-    say(console, f"follow it with: make sim REFERENCE=file REFERENCE_FILE={output}")
+    say(console, f"follow it with: softcr up simulation --reference file --reference-file {output}")
     return 0
 
 
-def write(plan: Plan, path: Path, quantity: str = "pressure") -> None:
+def write(plan: "Plan", path: Path, quantity: str = "pressure") -> None:
     """An NPZ of `time` [s] and inputs [Pa, N], as the reference 'file' reads it: `pressures` where
     the quantity of the inputs is a pressure.
 
@@ -80,7 +85,7 @@ def write(plan: Plan, path: Path, quantity: str = "pressure") -> None:
         np.savez_compressed(file, **content)
 
 
-def draw(plan: Plan, path: Path, inputs: Sequence[ShownInput]) -> None:
+def draw(plan: "Plan", path: Path, inputs: Sequence[ShownInput]) -> None:
     """Wanted and planned tip, their distance, the inputs of each unit."""
     times = plan.period * np.arange(len(plan.pressures))
     units = dict.fromkeys((_WORDS[each.kind], each.unit) for each in inputs)

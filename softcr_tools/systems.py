@@ -7,7 +7,6 @@ parts that stand for the robot, and in how samples are joined and commands are t
 from pathlib import Path
 
 from softcr_control.learned_motion import LearnedMotion
-from softcr_control.reference_block import USUAL_HORIZON
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.plugins import load_class
 from softcr_models.robot import kind_of, load_robot
@@ -186,6 +185,8 @@ def _controller(options: RunOptions, common: Parameters) -> Part:
 def _reference(options: RunOptions, common: Parameters, controller: Part | None) -> Part:
     """What the controller's model follows, as far ahead as the settings of its block look, or those
     of another shipped controller that may take its place."""
+    from softcr_control.reference_block import USUAL_HORIZON  # brings kernels with it
+
     horizon: int | None = options.horizon
     if controller is not None:
         controller = told(controller, options)  # by a file of parameters

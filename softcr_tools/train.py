@@ -3,21 +3,22 @@
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from softcr_learning.surrogate import training
 from softcr_learning.surrogate.training_settings import PRESETS, TrainingSettings
-from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
-from softcr_models.surrogate.ddpinn import Architecture
-from softcr_models.surrogate.files import files_of
+from softcr_models.robot import load_robot
+from softcr_models.surrogate.architecture import Architecture
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
+
+if TYPE_CHECKING:
+    from softcr_learning.surrogate.training import Progress as Report
 
 
 class _Preset(BaseModel):
@@ -80,6 +81,10 @@ def train(
     Raises:
         UserError: the robot, a setting or the output cannot be used.
     """
+    from softcr_learning.surrogate import training  # brings torch and kernels with it
+    from softcr_models.rod.cosserat_rod import CosseratRod
+    from softcr_models.surrogate.files import files_of
+
     settings: TrainingSettings = recipe
     described = load_robot(robot)
     output = output or Path("results/surrogates") / described.name
@@ -105,11 +110,11 @@ def train(
     return 0
 
 
-def _showing(bars: Progress) -> Callable[[training.Progress], None]:
+def _showing(bars: Progress) -> Callable[["Report"], None]:
     """What shows the reports of a training on progress bars, one for each of its phases."""
     tasks: dict[str, Any] = {}
 
-    def show(told: training.Progress) -> None:
+    def show(told: "Report") -> None:
         if told.phase not in tasks:
             tasks[told.phase] = bars.add_task(told.phase, total=1.0, figures="")
         figures = [f"{name} {value:.2g}" for name, value in told.losses.items()]

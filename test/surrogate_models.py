@@ -9,8 +9,9 @@ from softcr_learning.surrogate import initial_network
 from softcr_learning.surrogate.training import train
 from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
 from softcr_models import load_robot
+from softcr_models.surrogate.architecture import Architecture
 from softcr_models.surrogate.card import Card
-from softcr_models.surrogate.ddpinn import DDPINN, Architecture
+from softcr_models.surrogate.ddpinn import DDPINN
 
 SMALL = TrainingSettings(
     architecture=Architecture(neurons=48),

@@ -9,7 +9,8 @@ from softcr_learning.policy.fitted_dynamics import fitted_steps
 from softcr_learning.policy.fitted_search import FittedSearch
 from softcr_learning.policy.goals import BoxGoals
 from softcr_learning.policy.mixture import Mixture
-from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.plant_settings import PlantSettings
 from softcr_learning.policy.tasks import Reaching
 from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models import load_robot

@@ -16,7 +16,8 @@ from softcr_learning.policy.goals import (
     box_around,
     tips_in_motion,
 )
-from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.plant_settings import PlantSettings
 from softcr_learning.policy.rewards import tip_reward
 from softcr_learning.policy.task_settings import TaskSettings
 from softcr_learning.policy.tasks import Reaching, Tracking, quartic

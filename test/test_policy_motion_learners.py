@@ -13,7 +13,8 @@ from softcr_learning.policy.linearisation import Directions, Linearisation, line
 from softcr_learning.policy.local_control import local_control
 from softcr_learning.policy.motion_learner import policy_slopes
 from softcr_learning.policy.motions import roll
-from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.plant_settings import PlantSettings
 from softcr_learning.policy.regression import Regression, Targets
 from softcr_learning.policy.rounds import train_in_rounds
 from softcr_learning.policy.tasks import Reaching

@@ -27,13 +27,14 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 from softcr_models.surrogate import files
 from softcr_models.surrogate.ansatz import SHARED_SHAPES, amplitudes_per_mark, basis, basis_rate
+from softcr_models.surrogate.architecture import PUBLISHED, Architecture
 from softcr_models.surrogate.coordinates import (
     Coordinates,
     modes_of_motion,
     quantity_scale,
     scaled_states,
 )
-from softcr_models.surrogate.ddpinn import DDPINN, PUBLISHED, Architecture
+from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 

@@ -16,9 +16,10 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
+from softcr_models.surrogate.architecture import Architecture
 from softcr_models.surrogate.card import Card, differing_field, relaxation_times_of, rod_fields
 from softcr_models.surrogate.coordinates import quantity_scale
-from softcr_models.surrogate.ddpinn import Architecture, inputs_of
+from softcr_models.surrogate.ddpinn import inputs_of
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
 

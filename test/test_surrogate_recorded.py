@@ -20,7 +20,7 @@ from softcr_learning.surrogate.training_data import on_device, rod_data
 from softcr_learning.surrogate.training_settings import Stage
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.surrogate.ddpinn import Architecture
+from softcr_models.surrogate.architecture import Architecture
 
 ROBOT = load_robot("licher2025")
 ROD = CosseratRod(ROBOT, 5)

@@ -10,7 +10,7 @@ from surrogate_models import SMALL, quick_fits, small_network
 
 from softcr_learning.surrogate import time_to_musts
 from softcr_models.surrogate import files
-from softcr_studies import verify_surrogate as verify
+from softcr_studies import surrogate_verdict as verify
 from softcr_studies.speed import surrogate_steps
 from softcr_tools import train
 from softcr_tools.cli import main as softcr

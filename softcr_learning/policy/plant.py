@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.policy.observation import inputs_lag
+from softcr_learning.policy.plant_settings import PlantSettings
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
@@ -19,34 +19,6 @@ LONGEST_LINEARISATION = 0.025
 
 LARGEST_TURN = 1.5
 """Of an interval [rad]: a state that is bent more, or not finite, is not a rod's any more."""
-
-
-class PlantSettings(BaseModel):
-    """Grid and time steps of the rods, and how much they differ from their robot's file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    period: float = Field(
-        default=0.05, gt=0.0, le=0.5, description="an action is held for so long",
-        json_schema_extra={"unit": "s"},
-    )  # fmt: skip
-    intervals: int = Field(
-        default=10, ge=2, le=60, description="of the rod, of each segment on average"
-    )
-    linearisations: int = Field(default=4, ge=1, le=64, description="of its equations in a period")
-    substeps: int = Field(
-        default=5, ge=1, le=64, description="of the integration per linearisation"
-    )
-    spread: float = Field(
-        default=0.0, ge=0.0, le=0.5, description="each run's compliance, damping and tip mass are "
-        "drawn within so much of the nominal ones, as a part of them",
-    )  # fmt: skip
-
-    def finer(self) -> "PlantSettings":
-        """With half the intervals' length and half the time steps: what is judged on."""
-        return self.model_copy(
-            update={"intervals": 2 * self.intervals, "linearisations": 2 * self.linearisations}
-        )
 
 
 @dataclass(eq=False)

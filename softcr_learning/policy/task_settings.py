@@ -1,23 +1,16 @@
 """Which task is learned, from words of a person."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_learning.policy.circling import Circling
-from softcr_learning.policy.goals import (
-    QUANTILE,
-    Goals,
-    OneGoal,
-    SeenGoals,
-    box_around,
-    require_goals,
-    tips_in_motion,
-)
-from softcr_learning.policy.plant import Plant
-from softcr_learning.policy.tasks import Reaching, Task, Tracking, equilibria
 from softcr_models.errors import UserError
+
+if TYPE_CHECKING:
+    from softcr_learning.policy.goals import Goals
+    from softcr_learning.policy.plant import Plant
+    from softcr_learning.policy.tasks import Task
 
 STEADY = 512
 """States of rest whose tips are goals."""
@@ -43,13 +36,17 @@ class TaskSettings(BaseModel):
     )  # fmt: skip
     steps: int = Field(50, ge=1, le=10_000, description="of reach: of a run")
 
-    def made(self, plant: Plant) -> Task:
+    def made(self, plant: "Plant") -> "Task":
         """The task for a plant's robot; the random numbers of its goals' set are the same ones in
         every call.
 
         Raises:
             UserError: the goal is outside of the workspace.
         """
+        from softcr_learning.policy.circling import Circling  # brings kernels with it
+        from softcr_learning.policy.goals import OneGoal, require_goals
+        from softcr_learning.policy.tasks import Reaching, Tracking
+
         if self.task == "track":
             return Tracking(plant)
         if self.task == "circle":
@@ -66,8 +63,10 @@ class TaskSettings(BaseModel):
             goals = OneGoal(place)
         return Reaching(plant, goals, self.steps)
 
-    def _goals(self, plant: Plant) -> Goals:
+    def _goals(self, plant: "Plant") -> "Goals":
+        from softcr_learning.policy import goals, tasks
+
         if self.goals == "steady":
-            return SeenGoals(equilibria(plant, STEADY, np.random.default_rng(0))[1])
-        share = 1.0 if self.goals == "strict" else QUANTILE
-        return box_around(plant, tips_in_motion(plant), share)
+            return goals.SeenGoals(tasks.equilibria(plant, STEADY, np.random.default_rng(0))[1])
+        share = 1.0 if self.goals == "strict" else goals.QUANTILE
+        return goals.box_around(plant, goals.tips_in_motion(plant), share)

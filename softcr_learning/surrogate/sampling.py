@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_learning.surrogate.signals import FAMILIES, Signal
+from softcr_learning.surrogate.training_settings import ParameterRange
 from softcr_models.errors import UserError
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -14,14 +15,6 @@ from softcr_models.surrogate.ansatz import PIECES
 
 SUBSTEPS = 2  # of a piece; after jumps within 0.15 mm of steps of 1 ms (test_surrogate.py)
 TOGETHER = 512  # trajectories computed together
-
-
-@dataclass(frozen=True)
-class ParameterRange:
-    """Where a parameter lies: factors on its nominal value."""
-
-    low: float
-    high: float
 
 
 def factor_bounds(ranges: Mapping[str, ParameterRange]) -> tuple[np.ndarray, np.ndarray]:

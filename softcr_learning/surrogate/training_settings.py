@@ -1,14 +1,22 @@
 """What a training is told: data, losses, schedule. Presets are ours, also for a GPU, and the
 paper's."""
 
+from dataclasses import dataclass
 from typing import Literal
 
-import numba
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from softcr_learning.surrogate.sampling import ParameterRange
 from softcr_models.devices import DeviceName
-from softcr_models.surrogate.ddpinn import PUBLISHED, Architecture
+from softcr_models.surrogate.architecture import PUBLISHED, Architecture
+
+
+@dataclass(frozen=True)
+class ParameterRange:
+    """Where a parameter lies: factors on its nominal value."""
+
+    low: float
+    high: float
+
 
 OUR_SIGNALS = {
     "smooth": 0.15, "swings": 0.16, "rotating": 0.09, "lagged_steps": 0.31, "lagged_ramps": 0.08,
@@ -157,6 +165,8 @@ def gpu_settings() -> TrainingSettings:
     The physics loss, which is many small operations, has as many points and as much weight on
     average, but in every sixteenth iteration.
     """
+    import numba
+
     return TrainingSettings(
         device="cuda",
         threads=min(256, numba.config.NUMBA_NUM_THREADS),

@@ -11,11 +11,11 @@ every later process crashes. So one compiles, and the others wait and load.
 import fcntl
 import functools
 import importlib
-from pathlib import Path
 from types import ModuleType
 
-import numba
 import numpy as np
+
+from softcr_models.kernel_cache import cache_directory
 
 COUNT = 8
 """Number of Stumpff's functions that are needed: c_0 to c_7."""
@@ -27,7 +27,9 @@ TIP, CENTRE_OF_GRAVITY = 1, 2
 @functools.cache
 def kernels() -> ModuleType:
     """The compiled kernels, compiled or loaded; call it before a loop that must not wait."""
-    cache = Path(numba.config.CACHE_DIR or ".")  # set by softcr_models
+    import softcr_models.rod.compilation  # noqa: F401  (tells numba where kernels are kept)
+
+    cache = cache_directory()
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "constant_curvature.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed

@@ -11,10 +11,8 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-import numba
-
 from softcr_models import lie
-from softcr_models.rod import simd
+from softcr_models.kernel_cache import cache_directory
 
 
 @functools.cache
@@ -42,21 +40,20 @@ def implicit_kernels() -> ModuleType:
 
 
 def _loaded(name: str) -> ModuleType:
-    outer = Path(numba.config.CACHE_DIR or ".")  # set by softcr_models
+    from softcr_models.rod import compilation, simd  # tells numba where kernels are kept
+
+    outer = cache_directory()
     outer.mkdir(parents=True, exist_ok=True)
     with open(outer / "reference.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
-        numba.config.CACHE_DIR = str(outer / f"reference-{_digest()}")
-        try:
+        with compilation.kept_in(outer / f"reference-{_digest(simd.__file__)}"):
             return importlib.import_module(f"softcr_models.reference.{name}")
-        finally:
-            numba.config.CACHE_DIR = str(outer)
 
 
-def _digest() -> str:
+def _digest(simd: str) -> str:
     here, below = Path(__file__).parent, Path(lie.__file__).parent
     texts = [*here.glob("compiled_*.py"), here / "section_text.py", here / "numbers.py"]
     digest = hashlib.sha256()
-    for source in sorted([*texts, *below.glob("*.py"), Path(simd.__file__)]):
+    for source in sorted([*texts, *below.glob("*.py"), Path(simd)]):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

@@ -1,19 +1,23 @@
-"""Where compiled kernels are kept, and how they are compiled.
+"""How kernels are compiled.
 
-Numba's own cache notices neither edits in imported modules nor a read-only installation.
-Here the folder's name is a digest of everything the machine
-code depends on, so a stale kernel cannot be loaded and every process after the first starts in a
-fraction of a second.
+Numba's own cache notices neither edits in imported modules nor a read-only installation. Here the
+folder's name is a digest of everything the machine code depends on, see `kernel_cache`, so a stale
+kernel cannot be loaded and every process after the first starts in a fraction of a second.
 """
 
-import hashlib
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import llvmlite.binding
 import numba
+import numba.core.event
 
+from softcr_models.kernel_cache import cache_directory
 from softcr_models.rod.float_flags import SAFE_FLAGS
 from softcr_models.rod.inner import KernelCompiler
 
@@ -42,21 +46,38 @@ def lane_counts() -> tuple[int, int]:
     return 4, 4
 
 
-def cache_directory() -> Path:
-    """Folder of the compiled kernels of this version on this processor."""
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        # path and time too: numba itself looks at them, and would compile again in silence
-        digest.update(f"{source} {source.stat().st_mtime_ns}".encode())
-        digest.update(source.read_bytes())
-    digest.update(f"{numba.__version__} {llvmlite.__version__}".encode())
-    digest.update(f"{llvmlite.binding.get_host_cpu_name()} {lane_counts()}".encode())
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "softcr" / "kernels" / digest.hexdigest()[:16]
+@contextmanager
+def kept_in(folder: Path) -> Iterator[None]:
+    """Keep the kernels that are decorated in the block in a folder of their own."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)  # read while a function is decorated
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
 
 
-if not os.environ.get("NUMBA_CACHE_DIR"):
-    numba.config.CACHE_DIR = str(cache_directory())
+class _Announcing(numba.core.event.Listener):
+    """Says once in a process that a kernel of ours is compiled, which takes long."""
+
+    def on_start(self, event: Any) -> None:
+        """See numba; it is told only of what no cache has."""
+        global ANNOUNCES_NOTHING
+        module = str(event.data["dispatcher"].py_func.__module__)
+        if module.startswith("softcr_") and not ANNOUNCES_NOTHING:
+            ANNOUNCES_NOTHING = True
+            line = "softcr: compiling kernels, once on this machine: this takes a minute or two"
+            print(line, file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        """See numba."""
+
+
+ANNOUNCES_NOTHING = False
+"""Whether the line about compiling was said, or is somebody else's to say."""
+
+numba.core.event.register("numba:compile", _Announcing())
+numba.config.CACHE_DIR = str(cache_directory())
 # a call of the OpenMP layer costs 2 to 4 us, one of numba's own workqueue layer 50 to 60 us
 numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 # LLVM's loop vectoriser only gets in the way of loops over six components: the scalar step takes

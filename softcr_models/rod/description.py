@@ -3,6 +3,7 @@ whose states are a rod's: the exact one, the one on a GPU, the surrogate."""
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Paramete
 from softcr_models.pressure import PressureLag
 from softcr_models.robot import Robot
 from softcr_models.robot_parts import PoseSensor, TendonLengthSensor
-from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import PAYLOAD, STIFFNESS, RodParameter
 from softcr_models.rod.state import RodState
+
+if TYPE_CHECKING:
+    from softcr_models.rod.cosserat_rod import CosseratRod
 
 SMALLEST = 0.5
 """Times its nominal value an estimated parameter is at least [-]."""
@@ -24,7 +27,7 @@ LARGEST_FORCE, FORCE_WALK = 20.0, 0.05
 SHAPE, BASE_WRENCH, TENDON_LENGTHS = "shape", "base_wrench", "tendon_lengths"
 
 
-def rod_layout(rod: CosseratRod) -> Layout:
+def rod_layout(rod: "CosseratRod") -> Layout:
     """The groups of Tables VI and VII of Licher et al. (2025), the same at all nodes."""
     places = RodState(np.arange(rod.state_size), rod.segments)
     velocities = places.velocities
@@ -72,7 +75,7 @@ def rod_inputs(robot: Robot) -> Inputs:
     )
 
 
-def rod_parameters(rod: CosseratRod) -> tuple[Parameter, ...]:
+def rod_parameters(rod: "CosseratRod") -> tuple[Parameter, ...]:
     """What a filter can find of a rod; noises and deviations are the tuned ones."""
     values = zip(rod.parameters, rod.nominal_parameters.tolist(), strict=True)
     return tuple(_parameter(each, value, rod.robot) for each, value in values)
@@ -122,7 +125,7 @@ def _absent_mass(each: RodParameter, robot: Robot) -> Parameter:
     )  # fmt: skip
 
 
-def rod_outputs(rod: CosseratRod) -> Mapping[str, OutputInfo]:
+def rod_outputs(rod: "CosseratRod") -> Mapping[str, OutputInfo]:
     """Tip pose, points along the centre line, what the base sensor reads, how long tendons are if
     there are any, and the poses that the robot's sensors along the body see, by their names."""
     poses = dict.fromkeys(pose_sensors(rod.robot), OutputInfo((3, 4), "m", "pose"))
@@ -147,7 +150,7 @@ def has_tendon_lengths(robot: Robot) -> bool:
     return any(isinstance(each, TendonLengthSensor) for each in robot.sensors)
 
 
-def _scale(rod: CosseratRod) -> np.ndarray:
+def _scale(rod: "CosseratRod") -> np.ndarray:
     """Typical magnitudes: half the range of one input, one length per 0.1 s at the tip.
 
     Velocities grow along the rod; wrenches are those of the actuation, and the least are those of
@@ -174,7 +177,7 @@ def _scale(rod: CosseratRod) -> np.ndarray:
     return RodState.join(velocities, wrenches, wrenches[0], rod.segments).array
 
 
-def _relative_arcs(rod: CosseratRod) -> np.ndarray:
+def _relative_arcs(rod: "CosseratRod") -> np.ndarray:
     """(N,) arc lengths of the nodes after the base, over the rod's length [-]."""
     length, counts = rod.robot.length, np.diff(rod.grid.first_row)
     starts, lengths = rod.robot.segment_ends, np.diff(rod.robot.segment_ends)

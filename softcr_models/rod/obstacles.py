@@ -3,12 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softcr_models.arguments import ArgumentError
 from softcr_models.robot import Robot
-from softcr_models.rod.contact import Obstacles
+
+if TYPE_CHECKING:
+    from softcr_models.rod.contact import Obstacles
 
 LENGTH_PER_TIP = 0.02
 """Length of the body that resists as much as the tip [m]."""
@@ -75,12 +78,14 @@ class ContactLaw:
 
 def obstacles_of(
     robot: Robot, base_height: float, things: Sequence[Plane | Sphere], law: ContactLaw
-) -> Obstacles:
+) -> "Obstacles":
     """Obstacles as the kernels take them.
 
     Raises:
         ArgumentError: a normal of no length, a radius not above 0, or a number that is not finite.
     """
+    from softcr_models.rod.contact import Obstacles
+
     planes, spheres = [], []
     for thing in things:
         if isinstance(thing, Plane):

@@ -3,17 +3,19 @@
 import fcntl
 import functools
 import importlib
-from pathlib import Path
 from types import ModuleType
 
-import numba
 import numpy as np
+
+from softcr_models.kernel_cache import cache_directory
 
 
 @functools.cache
 def kernels() -> ModuleType:
     """The compiled kernels, compiled or loaded by one process at a time."""
-    cache = Path(numba.config.CACHE_DIR or ".")  # set by softcr_models
+    import softcr_models.rod.compilation  # noqa: F401  (tells numba where kernels are kept)
+
+    cache = cache_directory()
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "strain.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed

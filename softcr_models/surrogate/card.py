@@ -6,7 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.robot import Robot
 from softcr_models.segments import MAX_SEGMENTS, Segment
-from softcr_models.surrogate.ddpinn import Architecture, Inputs
+from softcr_models.surrogate.architecture import Architecture
+from softcr_models.surrogate.ddpinn import Inputs
 
 # Fields of a robot that a network is not bound to: names, the rigid parts outside the rod, what
 # acts before the actuators, what only measures, and what it is told (`Inputs`). Segments and

@@ -13,7 +13,8 @@ from softcr_control.reference_settings import ReferenceSettings
 from softcr_control.references import SampledReference
 from softcr_hardware.different_plant import Difference
 from softcr_learning.policy.judging import Judging
-from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.plant_settings import PlantSettings
 from softcr_learning.policy.task_settings import TaskSettings
 from softcr_learning.policy.training import train
 from softcr_learning.policy.training_settings import TrainingSettings

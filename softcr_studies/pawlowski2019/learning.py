@@ -26,7 +26,8 @@ from softcr_learning.policy.goals import (
     tips_in_motion,
 )
 from softcr_learning.policy.judging import Judging
-from softcr_learning.policy.plant import Plant, PlantSettings
+from softcr_learning.policy.plant import Plant
+from softcr_learning.policy.plant_settings import PlantSettings
 from softcr_learning.policy.tasks import Reaching, Tracking
 from softcr_learning.policy.training import train
 from softcr_learning.policy.training_settings import TrainingSettings

@@ -11,9 +11,9 @@ from contextlib import suppress
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from softcr_models.kernel_cache import cache_directory
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import load_robot
-from softcr_models.rod.compilation import cache_directory
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.speed.timing import Effort, measure
 

@@ -38,7 +38,7 @@ def settings_of(recipe: str, part: float) -> "TrainingSettings":
         TrainingSettings,
         published_settings,
     )
-    from softcr_models.surrogate.ddpinn import Architecture
+    from softcr_models.surrogate.architecture import Architecture
 
     # as many multiplications as ours, without what is the rod's own in it
     plain = Architecture(neurons=320, activation="silu", directions=False)

@@ -63,7 +63,7 @@ def fixed_settings(settings: Any) -> "TrainingSettings":
 def settings_of(trial: "optuna.trial.BaseTrial", fixed: "TrainingSettings") -> "TrainingSettings":
     """What a trial trains: the paper's space, whether neurons are gated and shapes are shared."""
     from softcr_models.surrogate.ansatz import PIECES
-    from softcr_models.surrogate.ddpinn import Architecture
+    from softcr_models.surrogate.architecture import Architecture
 
     chosen = {name: SPACE[name].suggest(trial, name) for name in SPACE if name != "terms"}
     rate = chosen.pop("learning_rate")

@@ -102,7 +102,7 @@ def check_extra(missing: list[str] | None, extra: str, use: str, level: Level) -
 
 def compiled_kernels() -> Finding:
     """The rod's."""
-    from softcr_models.rod.compilation import cache_directory
+    from softcr_models.kernel_cache import cache_directory
     from softcr_models.warm_up import is_warm
 
     directory = cache_directory()

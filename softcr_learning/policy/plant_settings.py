@@ -1,0 +1,31 @@
+"""Settings of the rods that a policy learns on."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class PlantSettings(BaseModel):
+    """Grid and time steps of the rods, and how much they differ from their robot's file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    period: float = Field(
+        default=0.05, gt=0.0, le=0.5, description="an action is held for so long",
+        json_schema_extra={"unit": "s"},
+    )  # fmt: skip
+    intervals: int = Field(
+        default=10, ge=2, le=60, description="of the rod, of each segment on average"
+    )
+    linearisations: int = Field(default=4, ge=1, le=64, description="of its equations in a period")
+    substeps: int = Field(
+        default=5, ge=1, le=64, description="of the integration per linearisation"
+    )
+    spread: float = Field(
+        default=0.0, ge=0.0, le=0.5, description="each run's compliance, damping and tip mass are "
+        "drawn within so much of the nominal ones, as a part of them",
+    )  # fmt: skip
+
+    def finer(self) -> "PlantSettings":
+        """With half the intervals' length and half the time steps: what is judged on."""
+        return self.model_copy(
+            update={"intervals": 2 * self.intervals, "linearisations": 2 * self.linearisations}
+        )
