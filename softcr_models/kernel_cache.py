@@ -76,6 +76,7 @@ def _found(xdg: str, numba: str) -> Path:
                 flush=True,
             )
             os.environ["XDG_CACHE_HOME"] = str(base)
+            os.environ.setdefault("MPLCONFIGDIR", str(base / "matplotlib"))  # for its fonts
             return base / "softcr"
     raise UserError(
         f"the cache of compiled kernels cannot be written ({said}, {tempfile.gettempdir()}): set "

@@ -22,6 +22,11 @@ def complain(line: str) -> None:
     print(f"softcr: error: {line}", file=sys.stderr, flush=True)
 
 
+def warn(line: str) -> None:
+    """Say on stderr what went wrong and does not matter for what was asked."""
+    print(f"softcr: warning: {line}", file=sys.stderr, flush=True)
+
+
 class _Unread:
     """A stream that takes words when nobody reads them any more."""
 

@@ -1,10 +1,12 @@
 """Where runs leave their results: one directory per run, `latest` points to the newest."""
 
 import os
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from softcr_models.errors import UserError
+from softcr_runtime.console import warn
 
 
 def new_run_directory(results: Path) -> Path:
@@ -24,10 +26,20 @@ def new_run_directory(results: Path) -> Path:
 
 
 def point_latest_to(directory: Path) -> None:
-    """Let `latest`, beside the run's directory, point to it."""
+    """Let `latest`, beside the run's directory, point to it.
+
+    The link is a convenience: where it cannot be made, as on a FAT or exFAT drive, which has no
+    symbolic links, a warning says so and the results stay as they are.
+    """
+    latest = directory.parent / "latest"
     draft = directory.parent / f".latest-{os.getpid()}"
-    draft.symlink_to(directory.name)
-    os.replace(draft, directory.parent / "latest")
+    try:
+        draft.symlink_to(directory.name)
+        os.replace(draft, latest)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        warn(f"{latest} does not point to {directory.name}: {error.strerror or error}")
 
 
 def _first_free(results: Path, stamp: str) -> Path:

@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from softcr_models.errors import UserError
@@ -31,7 +32,8 @@ def write_whole(path: Path, content: str, backup: bool = False) -> Path | None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o644)
+            with suppress(OSError):  # a FAT drive has no modes
+                Path(name).chmod(0o644)
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
