@@ -62,13 +62,13 @@ def _version() -> str:
 @functools.cache
 def _found(xdg: str, numba: str) -> Path:
     wanted = [Path(each).absolute() for each in (xdg, numba) if each]
-    wanted += [home / ".cache"] if (home := _home()) else []
+    wanted += [home / ".cache"] if (home := home_directory()) else []
     for base in wanted:
-        if _can_be_written(base / "softcr"):
+        if can_be_written(base / "softcr"):
             return base / "softcr"
     said = ", ".join(map(str, wanted)) or "there is no home directory"
     for base in _temporary():
-        if _can_be_written(base / "softcr"):
+        if can_be_written(base / "softcr"):
             print(
                 f"softcr: warning: the cache of compiled kernels cannot be written ({said}); "
                 f"{base} is used instead: set XDG_CACHE_HOME to a folder that stays",
@@ -84,14 +84,15 @@ def _found(xdg: str, numba: str) -> Path:
     )
 
 
-def _home() -> Path | None:
+def home_directory() -> Path | None:
+    """The user's home directory, which need not be there; None where nobody says which it is."""
     try:
         return Path.home()
     except RuntimeError:  # a user id that has neither $HOME nor an entry in the user database
         return None
 
 
-def _can_be_written(folder: Path) -> bool:
+def can_be_written(folder: Path) -> bool:
     """Whether files can be made in a folder, which is made if need be."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,19 @@
 """A ROS context for commands that take part beside a running system."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.kernel_cache import cache_home, can_be_written, home_directory
+
+if TYPE_CHECKING:
+    from rclpy.context import Context
+
+_LOOPBACK_TIMEOUT = 2.0  # [s]
 
 THIS_MACHINE = "dds/this_machine.xml"
 """Profiles for Fast DDS, below `config/`."""
@@ -23,6 +31,7 @@ def set_environment() -> None:
     range LOCALHOST cannot do without it, so profiles of Fast DDS stand in for that range, unless
     somebody has other ones.
     """
+    _find_log_directory()
     # A simulation is nobody's business on the laboratory's network, unless somebody says so.
     os.environ.setdefault(_RANGE, "LOCALHOST")
     os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
@@ -33,6 +42,65 @@ def set_environment() -> None:
     if discovery_range() == "LOCALHOST" and not others:
         os.environ.pop(_LOCALHOST_ONLY, None)
         os.environ.update(dict.fromkeys(_PROFILES, ours) | {_RANGE: "SYSTEM_DEFAULT"})
+
+
+def _find_log_directory() -> None:
+    """ROS does not start where it can make no folder for its logs, which it wants in ~/.ros."""
+    if os.environ.get("ROS_LOG_DIR") or os.environ.get("ROS_HOME"):
+        return
+    home = home_directory()
+    if home is None or not can_be_written(home / ".ros" / "log"):
+        os.environ["ROS_LOG_DIR"] = str(cache_home() / "ros_log")
+
+
+def require_network() -> None:
+    """Nodes of one machine talk over its loopback interface.
+
+    Raises:
+        UserError: a datagram to 127.0.0.1 does not come back.
+    """
+    if error := loopback_error():
+        raise UserError(
+            f"nodes cannot hear each other: a datagram to 127.0.0.1 does not come back ({error}): "
+            f"{LOOPBACK_UP}"
+        )
+
+
+LOOPBACK_UP = "switch the loopback interface on with: sudo ip link set lo up"
+
+
+def loopback_error() -> str:
+    """Why a datagram to this machine does not come back; empty if it does."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        end.settimeout(_LOOPBACK_TIMEOUT)
+        try:
+            end.bind(("127.0.0.1", 0))
+            end.sendto(b"softcr", end.getsockname())
+            end.recv(16)
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
+
+
+def start_ros(context: "Context | None" = None) -> None:
+    """Initialise rclpy, which leaves signals to us: it would shut the context down in the middle of
+    a message.
+
+    Args:
+        context: that is initialised; None: the default one.
+
+    Raises:
+        UserError: the environment does not let ROS start, or nodes cannot hear each other.
+    """
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+
+    require_network()
+    set_environment()
+    try:
+        rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:  # its kind is not public
+        raise UserError(f"ROS 2 does not start: {error}; see softcr doctor") from None
 
 
 def discovery_range() -> str:
@@ -52,14 +120,8 @@ def ros_context() -> Iterator[None]:
         UserError: the environment does not let ROS start.
     """
     import rclpy
-    from rclpy.signals import SignalHandlerOptions
 
-    set_environment()
-    # signals are ours: rclpy would shut the context down in the middle of a message
-    try:
-        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # its kind is not public
-        raise UserError(f"ROS 2 does not start: {error}; see softcr doctor") from None
+    start_ros()
     try:
         yield
     finally:

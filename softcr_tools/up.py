@@ -25,7 +25,7 @@ from softcr_runtime.console import (
 from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.parent import end_with
 from softcr_runtime.results import new_run_directory, point_latest_to
-from softcr_runtime.ros_context import set_environment, whereabouts
+from softcr_runtime.ros_context import require_network, set_environment, whereabouts
 from softcr_runtime.ros_executor.run_record import Outcome
 from softcr_runtime.system import System
 from softcr_tools.exchanged_controller import other_controller
@@ -174,6 +174,7 @@ def _run(execute: Execute, options: RunOptions, results: Path) -> int:
 def _run_nodes(
     system_of: SystemOf, options: RunOptions, results: Path, fit: Fit | None = None
 ) -> int:
+    require_network()
     set_environment()
     say(Console(), whereabouts())
     return _run(partial(_supervised, system_of, fit), options, results)

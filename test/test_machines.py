@@ -9,7 +9,11 @@ import pytest
 
 from softcr_models import kernel_cache
 from softcr_models.errors import UserError
+from softcr_runtime import ros_context
 from softcr_runtime.results import new_run_directory, point_latest_to
+from softcr_tools.cli import main
+from softcr_tools.doctor.finding import FAIL
+from softcr_tools.doctor.network import check_loopback
 
 NOWHERE = "/dev/null/nowhere"  # no folder can be made below a file, whoever tries
 
@@ -109,3 +113,18 @@ def test_without_symbolic_links_results_stay_and_one_line_says_so(monkeypatch, t
     point_latest_to(new_run_directory(tmp_path))
     assert "latest does not point to" in capsys.readouterr().err
     assert not list(tmp_path.glob(".latest*"))
+
+
+@pytest.mark.parametrize("words", [["up", "simulation"], ["topics"]])
+def test_without_a_network_one_line_says_so_at_once(monkeypatch, tmp_path, capsys, words):
+    def unreachable(self, data, address):
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr(ros_context.socket.socket, "sendto", unreachable)
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("(Network is unreachable): switch the loopback interface on with: "
+                         "sudo ip link set lo up")  # fmt: skip
+    assert not (tmp_path / "results").exists()
+    assert check_loopback(ros_context.loopback_error()).level is FAIL

@@ -17,7 +17,6 @@ from typing import Any
 import rclpy
 from lifecycle_msgs.msg import State
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.signals import SignalHandlerOptions
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
@@ -25,7 +24,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.console import USER_ERROR, complain, say, signals_call, step
 from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.namespaces import absolute
-from softcr_runtime.ros_context import set_environment
+from softcr_runtime.ros_context import start_ros
 from softcr_runtime.ros_executor.connections import missing_connections
 from softcr_runtime.ros_executor.controller_exchange import ControllerExchange, OtherController
 from softcr_runtime.ros_executor.exchange import SwitchService
@@ -345,9 +344,8 @@ class Supervisor:
 
     @contextmanager
     def _ros(self) -> Iterator[None]:
-        set_environment()
         context = rclpy.Context()
-        rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
+        start_ros(context)
         self._executor = SingleThreadedExecutor(context=context)
         self._node = rclpy.create_node(
             f"softcr_supervisor_{os.getpid()}",

@@ -25,7 +25,6 @@ from softcr_models.errors import UserError
 from softcr_models.robot import Robot, load_robot
 from softcr_models.yaml_files import available, is_path
 from softcr_runtime.console import FAILED, say, signals_call, step
-from softcr_tools.commission.command import BenchOptions
 from softcr_tools.commission.lead import Say, lead
 from softcr_tools.commission.operators import (
     Answers,
@@ -34,6 +33,7 @@ from softcr_tools.commission.operators import (
     load_answers,
     single_keys,
 )
+from softcr_tools.commission.options import BenchOptions
 from softcr_tools.commission.page import good, table
 from softcr_tools.commission.record import Record, load_record, now_words
 from softcr_tools.commission.session import Session, Step

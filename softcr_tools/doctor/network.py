@@ -9,7 +9,7 @@ from typing import Any
 
 from softcr_models.errors import UserError
 from softcr_runtime.namespaces import absolute
-from softcr_runtime.ros_context import discovery_range
+from softcr_runtime.ros_context import LOOPBACK_UP, discovery_range, loopback_error
 from softcr_runtime.running_systems import running_namespaces
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import kernel_text
@@ -168,6 +168,7 @@ def discovery(namespace: str = "") -> list[Finding]:
     ).split()
     text = os.environ.get("ROS_DOMAIN_ID") or ""
     found = [
+        check_loopback(loopback_error()),
         check_domain(text, (int(low), int(high))),
         check_discovery_range(discovery_range(), os.environ.get("ROS_LOCALHOST_ONLY")),
     ]
@@ -178,6 +179,13 @@ def discovery(namespace: str = "") -> list[Finding]:
         found.append(port("DDS discovery", "0.0.0.0", "udp", first + step * domain, FAIL, mend))
     found.append(check_runs(running_namespaces(str(domain)), domain, namespace))
     return found
+
+
+def check_loopback(error: str) -> Finding:
+    """Whether nodes of this machine can hear each other; `error` is why not."""
+    return judged("loopback", "a datagram to 127.0.0.1 comes back",
+        (error, FAIL, f"a datagram to 127.0.0.1 does not come back: {error}", LOOPBACK_UP)
+    )  # fmt: skip
 
 
 def check_runs(running: Sequence[str], domain: int, namespace: str) -> Finding:
