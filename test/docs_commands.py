@@ -20,6 +20,7 @@ OTHER_PROGRAMS = {
     "rviz2",
     "plotjuggler",
     "colcon",
+    "cp",
     "mkdir",
     "touch",
     "rosdep",

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -27,7 +28,7 @@ from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = sorted(path.name for path in ROOT.glob("softcr_*") if path.is_dir())
+PACKAGES = sorted(path.name for path in ROOT.glob("softcr*") if (path / "__init__.py").is_file())
 INTERFACES = {"builtin_interfaces", "rcl_interfaces", "std_srvs"}
 OF_ROS_ONLY = {"launch", "launch_ros"}  # imported by launch files, not on PyPI
 
@@ -78,8 +79,10 @@ def requirements(name, extras=frozenset()):
     return {canonicalize_name(name) for name in found}
 
 
-def test_version_stands_the_same_in_both_descriptions():
-    assert package_xml().findtext("version") == importlib.metadata.version("softcr")
+def test_version_stands_the_same_in_every_description():
+    version = importlib.metadata.version("softcr")
+    assert package_xml().findtext("version") == version
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
 
 
 def test_what_is_imported_from_ros_stands_in_package_xml():
@@ -131,9 +134,9 @@ def test_everything_that_is_installed_is_pinned():
 
 def copied(place):
     """What a build needs of this checkout, with what a build of long ago has left beside it."""
-    for name in [*PACKAGES, "config", "launch", "resource"]:
+    for name in [*PACKAGES, "config", "examples", "launch", "resource"]:
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.py", "setup.cfg", "pyproject.toml", "package.xml", "LICENSE"):
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "package.xml", "LICENSE", "README.md"):
         shutil.copy(ROOT / name, place)
     left = place / "build" / "lib" / PACKAGES[0]
     left.mkdir(parents=True)
@@ -172,7 +175,7 @@ def in_prefix(prefix):
 
 def test_an_install_into_a_prefix_holds_everything_that_runs_need(prefix, tmp_path):
     share = prefix.place / "share" / "softcr"
-    for name in ("config", "launch"):
+    for name in ("config", "examples", "launch"):
         files = {path.relative_to(ROOT) for path in (ROOT / name).rglob("*") if path.is_file()}
         files = {path for path in files if "__pycache__" not in path.parts}
         assert files, name
@@ -253,18 +256,22 @@ def wheel(tmp_path_factory):
 
 def test_a_wheel_holds_every_module_and_no_other(wheel):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")}
-    modules = {name for name in names if name.startswith("softcr_")}
+    modules = {name for name in names if name.partition("/")[0] in PACKAGES}
     assert modules == {
         str(path.relative_to(ROOT)) for name in PACKAGES for path in (ROOT / name).rglob("*.py")
     }
-    # beside them launch files alone
-    assert {Path(name).parent.name for name in names - modules} == {"launch"}
+    # beside them launch files and examples alone
+    assert {Path(name).parent.name for name in names - modules} == {"examples", "launch"}
 
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """A new virtual environment with the wheel; dependencies come from the one of these tests."""
-    place = tmp_path_factory.mktemp("environment")
+    """A new virtual environment with the wheel."""
+    return environment_with(wheel, tmp_path_factory.mktemp("environment"))
+
+
+def environment_with(wheel, place):
+    """A new virtual environment; dependencies come from the one of these tests."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install"]
     subprocess.run([*pip, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
@@ -330,6 +337,42 @@ def test_a_wheel_runs_far_from_the_checkout(environment, tmp_path):
     assert "--robot" in run_in(environment, tmp_path, "softcr", "up", "simulation", "--help")
     listed = run_in(environment, tmp_path, "softcr", "study", "list")
     assert all(name in listed for name in study_files())
+
+
+def test_the_metadata_tell_a_reader_what_the_package_is(environment):
+    (told,) = environment.glob("lib/python3*/site-packages/softcr-*.dist-info/METADATA")
+    told = importlib.metadata.PathDistribution(told.parent)
+    assert told.metadata["License"] == "Apache-2.0"
+    assert {"Author", "Classifier", "Keywords", "License-File"} <= set(told.metadata)
+    assert told.metadata["Description-Content-Type"] == "text/markdown"
+    assert told.metadata.get_payload().strip() == (ROOT / "README.md").read_text().strip()
+
+
+USER_PROGRAM = ROOT / "test" / "user_program.py"
+
+
+def test_a_user_s_program_runs_with_the_names_of_softcr():
+    names = set(importlib.import_module("softcr").__all__)
+    readme = (ROOT / "README.md").read_text()
+    assert all(name in USER_PROGRAM.read_text() and f"`{name}`" in readme for name in names)
+    run = subprocess.run(
+        [sys.executable, USER_PROGRAM], capture_output=True, text=True, cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(importlib.metadata.version("softcr"))
+
+
+def test_type_checkers_resolve_the_names_of_an_editable_install(tmp_path):
+    wheel = built(copied(tmp_path / "softcr"), "editable")
+    environment = environment_with(wheel, tmp_path / "environment")
+    shutil.copy(USER_PROGRAM, tmp_path)
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--python-executable"]
+    run = subprocess.run(
+        [*mypy, environment / "bin" / "python", USER_PROGRAM.name],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 @pytest.mark.slow
