@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 UNREAD = ("_generated", "results")  # made by programs
+RUN = ("run", "slow")
 _KIND = re.compile(r"<!-- block: (.*) -->")
 _FENCE = re.compile(r"^( *)(`{3,})(.*)$")
 
@@ -27,6 +28,7 @@ class Block:
         kind: first words of its comment, without the language; empty without a comment.
         argument: what follows them: a reason, or a file's name.
         code: its lines.
+        runs: of an output, the block whose output it is: the last one above it that is run.
     """
 
     page: str
@@ -35,9 +37,16 @@ class Block:
     kind: str
     argument: str
     code: str
+    runs: "Block | None" = None
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
+
+    @property
+    def within(self) -> float | None:
+        """Relative tolerance of the numbers of an output, where it names one: `within 10 %`."""
+        said = re.fullmatch(r"within (\d+) %", self.argument)
+        return int(said[1]) / 100 if said else None
 
     def commands(self) -> list[list[str]]:
         """Words of every line of a shell block; comments and empty lines left out."""
@@ -72,7 +81,9 @@ def blocks(page: Path) -> list[Block]:
         if not language.startswith("{"):
             name = str(page.relative_to(ROOT))
             kind, argument = _kind_of(lines[number - 1] if number else "", language)
-            found.append(Block(name, number + 1, language, kind, argument, "\n".join(inner) + "\n"))
+            runs = [each for each in found if each.kind in RUN] if kind == "output" else []
+            code, above = "\n".join(inner) + "\n", runs[-1] if runs else None
+            found.append(Block(name, number + 1, language, kind, argument, code, above))
         number = end + 1
     return found
 

@@ -6,12 +6,15 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import docs_commands
 import pytest
-from docs_blocks import DOCS, ROOT, all_blocks, blocks, pages
+from docs_blocks import DOCS, ROOT, Block, all_blocks, blocks, pages
+from docs_output import WITHIN, problem_of_output
 
 KINDS = {
     ("python", "run"), ("python", "file"), ("shell", "run"), ("shell", "slow"), ("shell", "check"),
@@ -27,7 +30,11 @@ CHECKED = [(block, words)
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_each_block_says_how_it_is_tested(block):
     assert (block.language, block.kind) in KINDS, f"{block}: no kind, or none that is known"
-    assert bool(block.argument) == (block.kind in REASONED | {"file"}), f"{block}: reason or name"
+    if block.kind == "output":
+        assert block.runs, f"{block}: no block above it that is run"
+        assert not block.argument or block.within, f"{block}: {block.argument}"
+    else:
+        assert bool(block.argument) == (block.kind in REASONED | {"file"}), f"{block}: reason, name"
 
 
 @pytest.mark.parametrize(
@@ -77,9 +84,15 @@ def workplace(folder: Path) -> dict[str, str]:
 def walk(page: Path, folder: Path, shell_kinds: set[str]) -> None:
     """Run a page's blocks in order, as a reader would."""
     environment, names = workplace(folder), {"__name__": "__page__"}
+    printed: dict[Block, str] = {}
     for block in blocks(page):
-        if (block.language, block.kind) == ("python", "run"):
-            exec(compile(block.code, str(block), "exec"), names)
+        if block.kind == "output" and block.runs in printed:
+            problem = problem_of_output(block.code, printed[block.runs], block.within or WITHIN)
+            assert problem is None, f"{block}: {problem}"
+        elif (block.language, block.kind) == ("python", "run"):
+            with redirect_stdout(StringIO()) as stdout:
+                exec(compile(block.code, str(block), "exec"), names)
+            printed[block] = stdout.getvalue()
         elif (block.language, block.kind) == ("python", "file"):
             import_file(folder / block.argument, block.code)
         elif block.language == "shell" and block.kind in shell_kinds:
@@ -89,6 +102,7 @@ def walk(page: Path, folder: Path, shell_kinds: set[str]) -> None:
                     text=True, timeout=600,
                 )  # fmt: skip
                 assert ran.returncode == 0, f"{block}: {line}\n{ran.stdout}{ran.stderr}"
+                printed[block] = printed.get(block, "") + ran.stdout + ran.stderr
 
 
 def import_file(path: Path, code: str) -> None:
@@ -115,6 +129,20 @@ def test_the_quick_blocks_of_a_page_run(page, tmp_path, monkeypatch):
 def test_all_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     walk(page, tmp_path, {"run", "slow"})
+
+
+@pytest.mark.parametrize(
+    ("printed", "same"),
+    [
+        ("first\ntip  0.44 mm  of 841\nlast", True),
+        ("tip 0.50 mm of 841", False),
+        ("tip 0.45 mm of 842", False),
+        ("tips 0.45 mm of 841", False),
+        ("", False),
+    ],
+)
+def test_an_output_is_compared_with_a_tolerance(printed, same):
+    assert (problem_of_output("tip 0.45 mm of 841\n", printed, 0.01) is None) == same
 
 
 # --- links, messages, form ----------------------------------------------------------------------

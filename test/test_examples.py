@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from docs_output import problem_of_output
 
 from softcr_runtime import command_line
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
@@ -257,3 +258,15 @@ def test_a_study_in_one_file_ends_in_a_table(tmp_path):
         (case, method) for case in ("narrow", "wide") for method in ("nempc", "rod_mpc")
     }
     assert all(row["mean"] < 1.0 for row in settled)
+
+
+def test_the_notebook_prints_what_it_shows(monkeypatch, capsys):
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
+    names = {"__name__": "__main__"}
+    cells = json.loads((ROOT / "examples" / "rod.ipynb").read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) >= 5
+    for cell in code:
+        exec(compile("".join(cell["source"]), f"cell {cell['execution_count']}", "exec"), names)
+        shown = [line for each in cell["outputs"] for line in each.get("text", [])]
+        assert problem_of_output("".join(shown), capsys.readouterr().out) is None
