@@ -141,7 +141,7 @@ setup(
         "policy": ["gymnasium", "stable-baselines3", "torch"],  # policies that are learned
         "surrogate": ["optuna", "torch"],
         "test": ["distributed", "hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],
-        "view": ["viser"],
+        "view": ["viser", "websockets"],
     },
     entry_points={"console_scripts": ["softcr = softcr_tools.cli:main"]},
     zip_safe=False,
