@@ -20,6 +20,7 @@ class Command:
             base frame; NaN in a fallback.
         fallback: True when no plan had a finite cost (state or model broken); `plan` then
             continues the previous one.
+        candidates: number of plans that were compared for it; None where nobody counts them.
     """
 
     plan: np.ndarray
@@ -28,6 +29,7 @@ class Command:
     best_knots: np.ndarray
     predicted_tips: np.ndarray
     fallback: bool = False
+    candidates: int | None = None
 
     @property
     def pressures(self) -> np.ndarray:

@@ -10,7 +10,7 @@ robot to rest.
 """
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
@@ -87,6 +87,14 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
         le=MAXIMUM_DELAY,
         description="the first command of an answer is due at least so long after its estimate",
         json_schema_extra={"unit": "periods"},
+    )
+    budget: float = Field(
+        0.9,
+        gt=0.0,
+        le=MAXIMUM_DELAY,
+        description="a controller that can answer with less computes no longer than this, from "
+        "when its input came; not in lock-step, nor on virtual time",
+        json_schema_extra={"unit": "periods", **LIVE},
     )
     input_timeout: float = Field(
         0.1,
@@ -167,7 +175,7 @@ class ControllerBlock(BlockBase):
         if settings.takes_over:
             self.inputs += (Input(self._plans, "all", needed=False, wakes=False),)
         self._hand_over = HandOver(settings, settings.period, MAXIMUM_DELAY + 1)
-        self.silence = settings.input_timeout
+        self.silence, self.share = settings.input_timeout, settings.budget
         rod = getattr(self.model, "rod", None)
         self.intervals = None if rod is None else rod.intervals
         self._period = round(1e9 * settings.period)  # [ns]
@@ -245,6 +253,7 @@ class ControllerBlock(BlockBase):
         def use() -> None:
             retune()
             self.settings, self.silence = settings, settings.input_timeout
+            self.share = settings.budget
             self._hand_over.use(settings)
 
         return use
@@ -286,7 +295,10 @@ class ControllerBlock(BlockBase):
         answer = self.controller.command(self._observation(estimate, reference, inputs))
         plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
         self._answered.append(now)
-        self._fallbacks += isinstance(answer, Command) and answer.fallback
+        if isinstance(answer, Command):
+            self._fallbacks += answer.fallback
+            if answer.candidates is not None:
+                self._candidates[answer.candidates] += 1
         self._swings |= self._watch.swings(1e-9 * now, plan[0])
         if self._too_late or self._swings:  # what is computed tells when answers are in time again
             return self.idle(now, "too late")
@@ -347,6 +359,8 @@ class ControllerBlock(BlockBase):
         for name in ("horizon", "population"):
             if hasattr(settings, name):
                 told[name] = getattr(settings, name)
+        if counts := dict(self._candidates):
+            told |= _spread(counts)
         return told | getattr(self.controller, "describe", dict)()
 
     def warnings(self) -> list[str]:
@@ -472,6 +486,7 @@ class ControllerBlock(BlockBase):
             last_age=self._last_age,
             held=self._held,
             tip=tip,
+            budget=self.budget,
         )
 
     def _limited(self, answer: Any, now: int) -> np.ndarray:
@@ -523,7 +538,16 @@ class ControllerBlock(BlockBase):
         self._answered: deque[int] = deque(maxlen=_JUDGED + 1)  # stamps [ns]
         self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0
+        self._candidates: Counter[int] = Counter()  # answers, by how many each looked at
         self._venting, self._too_late, self._answers = False, False, True
+
+
+def _spread(counts: Mapping[int, int]) -> dict[str, int]:
+    """Least and median number of candidates, of the numbers of answers by how many they had."""
+    numbers = sorted(counts)
+    answers = np.cumsum([counts[number] for number in numbers])
+    middle = int(np.searchsorted(answers, 0.5 * answers[-1]))
+    return {"candidates_least": numbers[0], "candidates_median": numbers[middle]}
 
 
 def _described(model: Any, settings: Any) -> str:

@@ -86,6 +86,9 @@ class GaussNewtonMpc:
     least-squares step, of which the best of several fractions is taken. So the cost of a plan never
     rises within a tick, and where the step does not help the plan stays.
 
+    Where the step would not be done within the tick's budget, the shifted plan is the answer; but
+    never twice in a row, because a plan that is only shifted follows no reference.
+
     The first knot keeps box and slew limits in the least squares, later ones the box there and the
     slew limit afterwards, by projection.
 
@@ -152,6 +155,7 @@ class GaussNewtonMpc:
         self._horizon.reset()
         self._plan: np.ndarray | None = None
         self._widened = 1.0
+        self._improved = False  # whether the last plan was, or only shifted
 
     def take_over(self, packets: Sequence[CommandPacket]) -> None:
         """After a reset: another controller's last packets, the newest last."""
@@ -165,10 +169,16 @@ class GaussNewtonMpc:
         """
         self._horizon.observe(observation)
         problem = self._horizon.problem(observation)
-        plan = self._shifted_plan(problem)
+        plan, budget = self._shifted_plan(problem), observation.budget
+        budget.begin(len(self._moved))
         moved, cost, normal, gradient = self._linearised(plan, problem)
         if not (np.isfinite(normal).all() and np.isfinite(gradient).all()):
             return self._fallback(plan, problem)
+        looked_at = len(self._moved)
+        self._improved = not self._improved or budget.allows(len(STEP_FRACTIONS))
+        if not self._improved:
+            return self._chosen(plan, moved, 0, evaluate(self._terms, moved)[0], looked_at)
+        looked_at += len(STEP_FRACTIONS)
         step = self._step(plan, problem, normal, gradient)
         trials = plan + STEP_FRACTIONS[:, None, None] * step
         self._limit(trials, problem)
@@ -178,8 +188,8 @@ class GaussNewtonMpc:
         helped = bool(costs[best] < cost)
         self._widen(helped)
         if not helped:
-            return self._chosen(plan, moved, 0, evaluate(self._terms, moved)[0])
-        return self._chosen(trials[best], rollout, best, terms)
+            return self._chosen(plan, moved, 0, evaluate(self._terms, moved)[0], looked_at)
+        return self._chosen(trials[best], rollout, best, terms, looked_at)
 
     def _widen(self, helped: bool) -> None:
         """After the trials of a tick: whether one of them lowered the cost."""
@@ -236,7 +246,12 @@ class GaussNewtonMpc:
         return problem.rollout(self._knots.commands(plans))
 
     def _chosen(
-        self, plan: np.ndarray, rollout: Rollout, row: int, terms: dict[str, np.ndarray]
+        self,
+        plan: np.ndarray,
+        rollout: Rollout,
+        row: int,
+        terms: dict[str, np.ndarray],
+        candidates: int,
     ) -> Command:
         self._plan = plan.copy()
         commands = rollout.commands[row].copy()
@@ -248,6 +263,7 @@ class GaussNewtonMpc:
             cost_terms=costs,
             best_knots=plan.copy(),
             predicted_tips=rollout.tip_path(row).copy(),
+            candidates=candidates,
         )
 
     def _fallback(self, plan: np.ndarray, problem: Problem) -> Command:

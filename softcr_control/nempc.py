@@ -1,5 +1,6 @@
 """Nonlinear evolutionary model-predictive control, Licher et al. 2025, Sec. V-B, (39)-(40)."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -18,9 +19,15 @@ from softcr_control.knots import Knots, even_knots
 from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.polish import cheapest, gauss_newton_proposals
+from softcr_runtime.budget import Budget
 from softcr_runtime.command_packets import CommandPacket
 
 _LIVE: JsonDict = {"live": True}
+
+_PIECES = 4  # of a generation, if time is limited; each costs about 1 % more
+_WHOLE = 128
+"""Pieces are multiples of it, so that lanes of kernels and blocks of sums hold the same candidates
+as in one piece, and costs are equal to the bit."""
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -115,12 +122,12 @@ class NempcSettings(HorizonSettings):
 
 @dataclass(frozen=True, eq=False)
 class _Evaluation:
-    """Candidates and what they cost."""
+    """Candidates and what they cost, of which the first L were looked at."""
 
     knots: np.ndarray  # (B, K, m)
-    rollout: Rollout
-    terms: dict[str, np.ndarray]  # name -> (B,)
-    costs: np.ndarray  # (B,) inf where not finite
+    rollout: Rollout  # of L candidates
+    terms: dict[str, np.ndarray]  # name -> (L,)
+    costs: np.ndarray  # (B,) inf where not finite, or not looked at
     best: int
 
 
@@ -130,6 +137,10 @@ class Nempc:
     A population of candidate input trajectories lives from tick to tick. Each tick it is shifted by
     one tick, evolved (parents, strangers, children), made feasible, rolled out through lag (40) and
     model in one batch, and the first command of the cheapest candidate is the answer.
+
+    Where its budget is limited a generation is looked at in pieces, the parents first. When the
+    budget ends, the best so far is polished and sent; candidates that were not looked at cost
+    infinity.
 
     When an answer becomes active, and what is compared with what: see `Horizon`.
 
@@ -209,19 +220,25 @@ class Nempc:
         """
         self._horizon.observe(observation)
         problem = self._horizon.problem(observation)
-        plan = self._plan(problem)
+        plan = self._plan(problem, observation.budget)
         if plan is None:
             return self._fallback(problem)
         self._best = plan.best_knots.copy()
         self._horizon.remember(plan.plan)
         return plan
 
-    def _plan(self, problem: Problem) -> Command | None:
+    def _plan(self, problem: Problem, budget: Budget) -> Command | None:
         """The best that the population finds; None where no candidate has a finite cost."""
-        evaluated = self._evaluate(self._begin_tick(problem), problem)
+        pieces = self._pieces() if budget.limited else [slice(self.settings.population)]
+        budget.begin(pieces[0].stop)
+        evaluated = self._evaluate(self._begin_tick(problem), problem, pieces, budget)
+        candidates = len(evaluated.rollout.commands)
         for _ in range(self.settings.generations - 1):
-            candidates = self._evolved(evaluated.knots, evaluated.costs, problem)
-            evaluated = self._evaluate(candidates, problem)
+            if not budget.allows(pieces[0].stop):
+                break
+            bred = self._evolved(evaluated.knots, evaluated.costs, problem)
+            evaluated = self._evaluate(bred, problem, pieces, budget)
+            candidates += len(evaluated.rollout.commands)
         if not np.isfinite(evaluated.costs[evaluated.best]):
             self._generation = None
             return None
@@ -234,7 +251,16 @@ class Nempc:
             cost_terms={name: float(values[best]) for name, values in winner.terms.items()},
             best_knots=winner.knots[best].copy(),
             predicted_tips=rollout.tip_path(best).copy(),
+            candidates=candidates,
         )
+
+    def _pieces(self) -> list[slice]:
+        """In which a generation is looked at; the first one holds all parents."""
+        population, parents = self.settings.population, self.settings.shares[0]
+        size = -(-population // (_PIECES * _WHOLE)) * _WHOLE
+        first = max(size, -(-parents // _WHOLE) * _WHOLE)
+        ends = [*range(first, population, size), population]
+        return [slice(begin, end) for begin, end in itertools.pairwise([0, *ends])]
 
     def _begin_tick(self, problem: Problem) -> np.ndarray:
         """First candidates of a tick (B, K, m): from the last generation, some ticks later."""
@@ -275,10 +301,22 @@ class Nempc:
         limit_knots(knots, previous, inputs.low, inputs.high, self._max_steps)
         return knots
 
-    def _evaluate(self, knots: np.ndarray, problem: Problem) -> _Evaluation:
+    def _evaluate(
+        self, knots: np.ndarray, problem: Problem, pieces: Sequence[slice], budget: Budget
+    ) -> _Evaluation:
+        """Candidates (B, K, m) looked at in pieces, the first one in any case."""
         rollout = problem.rollout(self._knots.commands(knots))
-        terms, costs = evaluate(self._terms, rollout)
-        return _Evaluation(knots, rollout, terms, costs, best=int(np.argmin(costs)))
+        parts: list[Rollout] = []
+        terms: list[dict[str, np.ndarray]] = []
+        costs = np.full(len(knots), np.inf)
+        for rows in pieces:
+            if parts and not budget.allows(rows.stop - rows.start):
+                break
+            parts.append(rollout.part(rows))
+            of_terms, costs[rows] = evaluate(self._terms, parts[-1])
+            terms.append(of_terms)
+        named = {name: np.concatenate([each[name] for each in terms]) for name in terms[0]}
+        return _Evaluation(knots, rollout.joined(parts), named, costs, best=int(np.argmin(costs)))
 
     def _polished(self, evaluated: _Evaluation, problem: Problem) -> _Evaluation:
         """Tries the proposals of a Gauss-Newton step; a better one replaces the worst candidate."""
@@ -292,7 +330,8 @@ class Nempc:
             self._inputs.low,
             self._inputs.high,
         )
-        polished = self._evaluate(self._feasible(proposals, problem), problem)
+        everything = [slice(len(proposals))]
+        polished = self._evaluate(self._feasible(proposals, problem), problem, everything, Budget())
         if not polished.costs[polished.best] < evaluated.costs[evaluated.best]:
             return evaluated
         worst = int(np.argmax(evaluated.costs))

@@ -26,6 +26,7 @@ from softcr_control.observation import ControlContext
 from softcr_control.tensor_search import TensorEvolution, TensorPolish
 from softcr_models.device_model import DeviceModel, Moment, inner
 from softcr_models.errors import UserError
+from softcr_runtime.budget import Budget
 
 _REHEARSALS = 3  # ticks one by one before they are recorded: libraries set themselves up first
 _OF_MODEL = "model."  # begins the names of what the model is told
@@ -45,7 +46,7 @@ class NempcTorch(Nempc):
     """`Nempc` on a model that computes with tensors, its population on the model's device.
 
     Same settings, cost terms, memory and answers; other random numbers, and the minimum inside the
-    box is found by other means.
+    box is found by other means. A tick is one piece of work, whatever its budget.
 
     Args:
         context: its model has a method `on_device(period) -> DeviceModel`.
@@ -125,7 +126,7 @@ class NempcTorch(Nempc):
         self._generator.manual_seed(self._seed)
         self._begins = True
 
-    def _plan(self, problem: Problem) -> Command | None:
+    def _plan(self, problem: Problem, budget: Budget) -> Command | None:
         self._write(problem)
         self._search()
         found = self._outputs.from_device()
@@ -143,6 +144,7 @@ class NempcTorch(Nempc):
             cost_terms=told,
             best_knots=knots[0],
             predicted_tips=found["tips"].astype(float),
+            candidates=self.settings.population * self.settings.generations,
         )
 
     def _write(self, problem: Problem) -> None:

@@ -1,7 +1,7 @@
 """What a controller is told in a tick, and what it is made for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from softcr_control.command import Command
 from softcr_control.references import Reference
 from softcr_models.model import Model, parameter_values
+from softcr_runtime.budget import Budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Observation:
             or vents; None: what was sent.
         tip: (4, 4) estimated pose of the tip [m] for a controller with `needs_state = False`; None
             for the others, who ask for the output "tip" of the state.
+        budget: whom a controller that can answer with less asks before it computes more.
     """
 
     stamp: float
@@ -42,6 +44,7 @@ class Observation:
     last_age: float = 0.0
     held: np.ndarray | None = None
     tip: np.ndarray | None = None
+    budget: Budget = field(default_factory=Budget)
 
     def output(self, name: str) -> np.ndarray:
         """An output of the estimated state, for example "tip": (3, 4) pose [m].

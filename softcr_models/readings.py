@@ -52,7 +52,7 @@ class Readings:
     gain: np.ndarray
     offset: np.ndarray
 
-    def __getitem__(self, rows: np.ndarray) -> "Readings":
+    def __getitem__(self, rows: np.ndarray | slice) -> "Readings":
         """Of some candidates."""
         return replace(self, values=self.values[rows])
 

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from softcr_models.robot import Kind
+from softcr_runtime.budget import Budget
 from softcr_runtime.codecs import Expected, expected_of
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings, build_settings
@@ -104,6 +105,8 @@ class BlockBase:
         finished: whether the run is over as far as this block knows.
         intervals: of rods whose states it receives; None for any.
         threads: of numba that its ticks may use.
+        share: of a period for which a tick may compute; infinite where it cannot answer with less.
+        budget: of the tick; whoever runs the block sets it before each tick that has a limit.
         model: whose states it exchanges; None where it exchanges none.
     """
 
@@ -120,6 +123,8 @@ class BlockBase:
     finished: bool = False
     intervals: int | None = None
     threads: int = 1
+    share: float = np.inf
+    budget: Budget = Budget()
     model: Any = None
 
     def __init__(self, robot: Any, settings: Any) -> None:

@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 
 from softcr_models.errors import UserError
 from softcr_runtime.block import CLOCK, BlockBase, Output
+from softcr_runtime.budget import Budget, TimedBudget
 from softcr_runtime.codecs import Codec, codec
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.guard import Guard
@@ -275,10 +276,11 @@ class BlockNode(LoopNode):
 
     def _run(self, tick: Tick, began: float) -> bool:
         """Let the block tick; whether there is something to publish."""
+        self._running.budget = budget = self._budget(began)
         self._outputs = self._guard.tick(tick.stamp, tick.samples)
         age = self._age_of(tick.stamp)
         self._running.answered(age)
-        self._note(record_of(tick, age))
+        self._note(record_of(tick, age, budget.effort))
         self.finish_tick(began, tick.stamp)
         return bool(self._outputs)
 
@@ -339,6 +341,13 @@ class BlockNode(LoopNode):
     def _silence(self) -> float:
         # in lock-step the plant waits for us, so nothing is overdue
         return math.inf if self.settings.lockstep else self._running.silence
+
+    def _budget(self, began: float) -> Budget:
+        """Of a tick whose input came at a time [s]; in lock-step everybody waits for it."""
+        share = self._running.share
+        if self.settings.lockstep or math.isinf(share):
+            return Budget()
+        return TimedBudget(began + share * self.settings.period)
 
     def _age_of(self, stamp: int) -> float:
         return (self.now() - stamp) * 1e-9

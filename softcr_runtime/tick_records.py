@@ -4,7 +4,8 @@ With these records any bag can be replayed to the bit, however starved the machi
 used cannot be seen from outside, because messages may come too late for their tick, or not at all.
 Records travel once a second as a point cloud on `ticks`, one point per tick; its frame is the
 block's node. Stamps are float64 nanoseconds from the cloud's stamp on, which is exact. A change of
-live parameters between two ticks is a point, too, and holds their new values.
+live parameters between two ticks is a point, too, and holds their new values. How much a tick with
+a limited budget computed is told as well: a replay computes as much.
 """
 
 import math
@@ -30,6 +31,7 @@ CHANGE, JUMP, TICK, IDLE, RESET, ACTION = range(-2, 4)
 of the action is added to the last."""
 
 _PARAMETER = "parameter "  # before its name, in the name of a field
+_EFFORT = "effort"  # a field that is there where some tick had a limited budget
 
 Used = tuple[int, int]
 """Stamps of the first and the last message that a sample was made of; equal for one message."""
@@ -47,6 +49,7 @@ class TickRecord:
             much, negative where time went back.
         used: topic -> what the tick used of it; a topic that it lacked is not there.
         changed: parameter -> its new value, exact as float64; a boolean is 0 or 1.
+        effort: how much of its work the tick did, see `Budget`.
     """
 
     event: int
@@ -54,12 +57,13 @@ class TickRecord:
     age: float = math.nan
     used: Mapping[str, Used] = field(default_factory=dict)
     changed: Mapping[str, float] = field(default_factory=dict)
+    effort: float = math.nan
 
 
-def record_of(tick: Tick, age: float) -> TickRecord:
-    """The record of a tick whose answer was `age` [s] old."""
+def record_of(tick: Tick, age: float, effort: float = math.nan) -> TickRecord:
+    """The record of a tick whose answer was `age` [s] old; `effort` is that of its budget."""
     used = {topic: _used(sample) for topic, sample in tick.samples.items() if sample != ()}
-    return TickRecord(TICK, tick.stamp, age, used)
+    return TickRecord(TICK, tick.stamp, age, used, effort=effort)
 
 
 def _used(sample: Sample | tuple[Sample, ...]) -> Used:
@@ -92,6 +96,10 @@ def records_to_message(node: str, topics: Sequence[str], records: Sequence[TickR
             row[column] = record.changed.get(name, math.nan)
     names = [name for topic in topics for name in (f"{topic} first", f"{topic} last")]
     names += [_PARAMETER + name for name in parameters]
+    efforts = np.array([record.effort for record in records])
+    if not np.isnan(efforts).all():
+        names.append(_EFFORT)
+        table = np.concatenate((table, efforts[None, :, None]), axis=2)
     return cloud_message(table, ("event", "stamp", "age", *names), base, node)
 
 
@@ -125,4 +133,5 @@ def _record(
         for name, column in columns.items()
         if name.startswith(_PARAMETER) and not math.isnan(row[column])
     }
-    return TickRecord(int(event), base + int(stamp), age, used, changed)
+    effort = float(row[columns[_EFFORT]]) if _EFFORT in columns else math.nan
+    return TickRecord(int(event), base + int(stamp), age, used, changed, effort)

@@ -5,6 +5,8 @@ arrived is joined and computed until nothing more can be; a sample that is still
 waited for in lock-step, and for the block's patience otherwise. Latency, jitter and loss belong to
 wires, computing time and phases of clocks to parts: a block that computes is busy, and what comes
 waits in its join. A tick of the clock at which its block is still busy is missed, as in a node.
+The computing time of a part stands for its whole tick: no tick has a limited budget, and results do
+not depend on the speed of this machine.
 What the system is to begin with is asked for until everybody has agreed.
 """
 

@@ -1,5 +1,6 @@
 """What cost terms look at: the predicted futures of all candidates beside the reference."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -123,12 +124,26 @@ class Rollout:
         path[:, 0], path[:, 1:] = self.previous_command, self.commands
         return path
 
-    def part(self, rows: np.ndarray) -> "Rollout":
+    def part(self, rows: np.ndarray | slice) -> "Rollout":
         """Of some candidates, with what is computed of them already."""
         chosen = replace(self, inputs=self.inputs[rows], commands=self.commands[rows])
         computed = {name: vars(self)[name][rows] for name in _COMPUTED if name in vars(self)}
         vars(chosen).update(computed)
         return chosen
+
+    def joined(self, parts: Sequence["Rollout"]) -> "Rollout":
+        """Of the first candidates, with what their parts have computed.
+
+        Args:
+            parts: consecutive parts of this rollout, from its first candidate on; at least one.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        whole = self.part(slice(sum(len(part.commands) for part in parts)))
+        for name in _COMPUTED:
+            if name in vars(parts[0]):
+                vars(whole)[name] = np.concatenate([vars(part)[name] for part in parts])
+        return whole
 
     def tip_path(self, candidate: int) -> np.ndarray:
         """(N, 3) predicted tip positions of one candidate [m], without computing all of them."""

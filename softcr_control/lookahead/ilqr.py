@@ -15,6 +15,7 @@ from softcr_control.horizon import Problem
 from softcr_control.lookahead.plan import Plan
 from softcr_control.lookahead.riccati import RiccatiMpc
 from softcr_control.lookahead.settings import LookaheadSettings
+from softcr_runtime.budget import Budget
 
 
 class IlqrSettings(LookaheadSettings):
@@ -37,6 +38,6 @@ class Ilqr(RiccatiMpc):
     Settings: ClassVar[type[LookaheadSettings]] = IlqrSettings
     settings: IlqrSettings
 
-    def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
+    def _solved(self, plan: np.ndarray, problem: Problem, budget: Budget) -> Plan | None:
         settings = self.settings
-        return self._improved(plan, problem, settings.iterations, settings.tolerance)
+        return self._improved(plan, problem, settings.iterations, settings.tolerance, budget)

@@ -22,6 +22,7 @@ from softcr_control.lookahead.printed import PrintedRegulator
 from softcr_control.lookahead.riccati import RiccatiMpc
 from softcr_control.lookahead.settings import LookaheadSettings
 from softcr_control.observation import ControlContext
+from softcr_runtime.budget import Budget
 
 Form = Literal["tip", "printed"]
 ENOUGH = 1e-3
@@ -52,14 +53,14 @@ class Lqr(RiccatiMpc):
         self._printed = PrintedRegulator(context.model) if settings.form == "printed" else None
         super().__init__(context, settings)
 
-    def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
+    def _solved(self, plan: np.ndarray, problem: Problem, budget: Budget) -> Plan | None:
         if self._printed is not None:
             inputs = self._as_printed(self._printed, problem)
             return None if inputs is None else self._told(inputs, problem)
         linear = linearised(problem, self.settings.perturbation)
         if linear is None:
             return None
-        found = self._improved(plan, linear, self.settings.passes, ENOUGH)
+        found = self._improved(plan, linear, self.settings.passes, ENOUGH, budget)
         return None if found is None else self._told(found.inputs, problem)
 
     def _as_printed(self, regulator: PrintedRegulator, problem: Problem) -> np.ndarray | None:

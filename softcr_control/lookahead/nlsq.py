@@ -19,6 +19,7 @@ from softcr_control.horizon import Problem
 from softcr_control.lookahead.plan import LookaheadMpc, Plan, limited_path
 from softcr_control.lookahead.settings import LookaheadSettings
 from softcr_control.observation import ControlContext
+from softcr_runtime.budget import Budget
 
 LEAST_DAMPING = 1e-9
 """Of a normal matrix, of its mean diagonal: what no input moves still has a minimum [-]."""
@@ -73,8 +74,10 @@ class Nlsq(LookaheadMpc):
         each = np.einsum("kn,ij->kinj", alone, np.eye(self._inputs.size))
         self._alone = each.reshape(-1, settings.steps, self._inputs.size)
 
-    def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
-        for _ in range(self.settings.iterations):
+    def _solved(self, plan: np.ndarray, problem: Problem, budget: Budget) -> Plan | None:
+        for index in range(self.settings.iterations):
+            if index and not budget.allows(1):
+                break
             rollout, cost, step = self._linearised(plan, problem)
             if step is None:
                 return None

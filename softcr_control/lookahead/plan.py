@@ -16,6 +16,7 @@ from softcr_control.limits import largest_steps, limit_knots
 from softcr_control.lookahead.settings import LookaheadSettings
 from softcr_control.observation import ControlContext, Observation
 from softcr_models.errors import UserError
+from softcr_runtime.budget import Budget
 from softcr_runtime.command_packets import CommandPacket
 
 
@@ -93,18 +94,20 @@ class LookaheadMpc:
             return self._sent(self._plan)
         problem = self._horizon.problem(observation)
         begin = self._shifted(problem)
-        found = self._solved(begin, problem)
+        observation.budget.begin(1)
+        found = self._solved(begin, problem, observation.budget)
         if found is None:
             return self._fallback(problem)
         self._plan, self._tick = found, 0
         return self._sent(found)
 
-    def _solved(self, plan: np.ndarray, problem: Problem) -> Plan | None:
+    def _solved(self, plan: np.ndarray, problem: Problem, budget: Budget) -> Plan | None:
         """The plan for a problem; None where no number of it is finite.
 
         Args:
             plan: (N, m) to begin with, inside the box.
             problem: of this tick.
+            budget: of the tick, asked for every iteration but the first, each of which counts 1.
         """
         raise NotImplementedError
 

@@ -12,6 +12,7 @@ from softcr_control.horizon import Problem
 from softcr_control.lookahead.held_steps import HeldSteps
 from softcr_control.lookahead.plan import LookaheadMpc, Plan, limited_path
 from softcr_control.lookahead.quadratic import Policy, backward
+from softcr_runtime.budget import Budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class RiccatiMpc(LookaheadMpc):
     """A controller whose plans are made by such passes; a subclass says on which motion."""
 
     def _improved(
-        self, plan: np.ndarray, problem: Problem, passes: int, tolerance: float
+        self, plan: np.ndarray, problem: Problem, passes: int, tolerance: float, budget: Budget
     ) -> Plan | None:
         """A plan from another on (N, m); None where a derivative is not finite.
 
@@ -52,13 +53,16 @@ class RiccatiMpc(LookaheadMpc):
             problem: whose model moves.
             passes: at most.
             tolerance: a pass that lowers the cost by less than this share is the last [-].
+            budget: see `_solved`.
         """
         settings = self.settings
         steps = HeldSteps(
             problem, self._terms, settings.step_ticks, self._reach, settings.perturbation
         )
         motion = self._planned(plan, problem)
-        for _ in range(passes):
+        for index in range(passes):
+            if index and not budget.allows(1):
+                break
             policies = self._policies(steps, motion)
             if policies is None:
                 return None

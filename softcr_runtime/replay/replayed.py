@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from softcr_models.errors import UserError
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.budget import recorded_budget
 from softcr_runtime.guard import Guard
 from softcr_runtime.replay.old_bags import former_input
 from softcr_runtime.sample import Sample
@@ -156,6 +157,7 @@ class ReplayedBlock:
                 self.missing += 1
                 return []
             samples[topic] = found
+        self.block.budget = recorded_budget(record.effort)
         outputs = self._guard.tick(record.stamp, samples)
         if math.isfinite(record.age):
             self.block.answered(record.age)

@@ -130,6 +130,8 @@ class Summary:
         """The settings that matter for comparing runs."""
         templates = {
             "population": "population {population}, horizon {horizon}",
+            "candidates_least": "candidates looked at: median {candidates_median:.0f}, "
+            "least {candidates_least:.0f}",
             "payload_kg": "payload {payload_kg:g} kg",
             "seed": "seed {seed}",
         }

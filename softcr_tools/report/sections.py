@@ -188,6 +188,8 @@ def identity(run: Run) -> Numbers:
         "controller": control,
         "population": number(bag.said(control, "population")),
         "horizon": number(bag.said(control, "horizon")),
+        "candidates_least": number(bag.said(control, "candidates_least")),
+        "candidates_median": number(bag.said(control, "candidates_median")),
         "plant_mismatch": bag.said("simulator", "plant_mismatch"),
     }
     if (errors := bag.said("simulator", "plant_errors")) is not None:
