@@ -112,6 +112,7 @@ class ControllerBlock(BlockBase):
     name = "controller"
     Settings = ControllerBlockSettings
     kinds = ("rod", "arm", "strain")
+    offered = ("budget",)
     _delay: int
     _sent: np.ndarray
     _watch: SwingWatch

@@ -25,6 +25,7 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from rosbags.typesys import Stores, get_typestore
 from test_report import ESTIMATE_OFFSET, closed_loop, pose_with_covariance, write_bag
 
+from softcr_control.controller import ControllerBlock
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
@@ -32,6 +33,7 @@ from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.block import BlockBase, Input, Output
+from softcr_runtime.budget import Budget, TimedBudget
 from softcr_runtime.codecs import Expected, codec
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.join import Tick
@@ -53,7 +55,7 @@ from softcr_runtime.tick_records import (
 )
 from softcr_runtime.tick_records import TOPIC as TICKS
 from softcr_runtime.topics import TOPICS
-from softcr_runtime.values import Pose
+from softcr_runtime.values import Pose, ReferenceRows, StateEstimate
 from softcr_runtime.virtual_run import Log, run_system
 from softcr_tools import cli
 from softcr_tools.replay.command import _changes
@@ -225,14 +227,18 @@ def test_bytes_are_those_of_rclpy(numbers, empty):
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory) -> dict[str, Path]:
-    """Directories of three real runs, as `make sim` makes them."""
+    """Directories of four real runs, as `make sim` makes them."""
     pytest.importorskip("rclpy")
     directories = {}
-    for name in ("wall", "lockstep", "starved"):
+    for name in ("wall", "lockstep", "starved", "hurried"):
         results = tmp_path_factory.mktemp(name)
         mode = "lockstep" if name == "lockstep" else "wall"
+        # in 0.7 ms nobody looks at all of 640 candidates
+        options = {"hurried": ("--population", "640", "--controller.budget", "0.05")}.get(name, ())
         with starvation() if name == "starved" else nullcontext():
-            directories[name] = simulate(results, "--mode", mode, with_priorities=name != "starved")
+            directories[name] = simulate(
+                results, "--mode", mode, *options, with_priorities=name != "starved"
+            )
     return directories
 
 
@@ -248,8 +254,9 @@ def unfiltered(tmp_path_factory) -> Path:
 
 def simulate(results: Path, *arguments: str, with_priorities: bool = True) -> Path:
     """The directory of a real run, with or without the right to real-time priorities."""
-    given = ("--population", "64", "--duration", "1.5", "--results", str(results))
-    command = [SOFTCR, "up", "simulation", *given, *arguments]
+    given = ("--duration", "1.5", "--results", str(results))
+    population = () if "--population" in arguments else ("--population", "64")
+    command = [SOFTCR, "up", "simulation", *given, *population, *arguments]
     if not with_priorities and os.geteuid() == 0 and shutil.which("setpriv"):
         command = ["setpriv", "--bounding-set", "-sys_nice", *command]
     # a domain of its own: nodes of earlier tests may still be heard of in theirs
@@ -289,7 +296,7 @@ def replayed_without_ros(bag: Path) -> dict:
     return json.loads((bag.parent / f"{bag.name}-replay" / "comparison.json").read_text())
 
 
-@pytest.mark.parametrize("mode", ["wall", "lockstep", "starved"])
+@pytest.mark.parametrize("mode", ["wall", "lockstep", "starved", "hurried"])
 def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
     run = simulated[mode]
     content = replayed_without_ros(run / "bag")
@@ -298,6 +305,9 @@ def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
     assert commands["identical"] == commands["compared"] > 0
     assert len(set(estimates.values())) == 1, estimates
     assert rods(run / "bag-replay") == rods(run / "bag")
+    if mode == "hurried":
+        assert json.loads((run / "summary.json").read_text())["candidates_median"] == 256
+        assert content["commands"]["compared"] > 20
     if mode == "lockstep":  # the last command vents and answers no estimate: a record tells of it
         assert commands["identical"] == commands["replayed"] == commands["recorded"]
     for topic in (PRESSURES, "reference/rod", "simulation/truth/rod", "/diagnostics", "/clock"):
@@ -411,6 +421,49 @@ def test_a_tick_gets_all_samples_since_the_last_one_again():
         again.advance()
     assert block.heard == [(10, []), (20, [12]), (30, [22, 25, 29])]
     assert again.missing == 1
+
+
+def test_ticks_that_had_little_time_come_back_to_the_bit():
+    """Each tick of a controller has time for other pieces of its population."""
+    given = {"controller": "nempc", "population": 640, "intervals": 2, "horizon": 4}
+
+    def made() -> ControllerBlock:
+        return ControllerBlock(ROBOT, ControllerBlock.settings_of(given))
+
+    block = made()
+    state = block.model.equilibrium(
+        np.zeros(3), np.array([each.nominal for each in block.model.parameters])
+    )
+    tips = np.tile((0.02, 0.01, 0.12), (14, 1))
+    values = {
+        "estimate/rod": lambda stamp: StateEstimate(state, {}, inputs=np.zeros(3)),
+        "reference/rod": lambda stamp: ReferenceRows(stamp, PERIOD, np.tile(state, (14, 1)), tips),
+    }
+    recorded = SimpleNamespace(
+        at=lambda topic, stamp: Sample(topic, stamp, values[topic](stamp), 0.0)
+    )
+    stamps = [round(1e9 * cycle * PERIOD) for cycle in range(1, 13)]
+    records, sent = [TickRecord(RESET, 1)], {}
+    for number, stamp in enumerate(stamps):
+        clock = iter([0.0, *(256 * number / 6,) * 2]).__next__  # a piece takes longer in each tick
+        block.budget = TimedBudget(256.0, clock) if number else Budget()
+        samples = {topic: recorded.at(topic, stamp) for topic in values}
+        sent[stamp] = block.tick(stamp, samples)[0].value
+        block.answered(0.005)
+        records.append(record_of(Tick(stamp, 0.0, samples), 0.005, block.budget.effort))
+    topics = [each.topic for each in block.inputs]
+    _, told = records_from_message(records_to_message("controller", topics, records))
+    efforts = [each.effort for each in told[1:]]
+    assert np.array_equal(efforts, [np.nan, *[np.inf] * 3, *[256.0] * 8], equal_nan=True)
+    again, found = ReplayedBlock("controller", made(), told, recorded), {}
+    while again.stamp is not None:
+        found.update({each.output.stamp: each.output.value for each in again.advance()})
+    assert found.keys() == sent.keys()
+    assert all(np.array_equal(found[each].commands, sent[each].commands) for each in sent)
+    assert again.block.describe()["candidates_least"] == 256
+    # nothing of it is told where no tick had a limit, as in lock-step
+    message = records_to_message("controller", topics, records[:2])
+    assert "effort" not in [each.name for each in message.fields]
 
 
 def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, estimator, tips):
