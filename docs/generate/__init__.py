@@ -7,13 +7,24 @@ Nothing here is part of the packages.
 import sys
 from pathlib import Path
 
-from generate import commands, interfaces, pictures, plant_errors, robot_schema, settings_tables
+from generate import (
+    commands,
+    interfaces,
+    pictures,
+    plant_errors,
+    robot_drawing,
+    robot_schema,
+    settings_tables,
+)  # fmt: skip
 
 
 class PageError(RuntimeError):
     """A file that could not be generated."""
 
 
+_MODULES = (
+    interfaces, settings_tables, robot_schema, robot_drawing, plant_errors, commands, pictures,
+)  # fmt: skip
 FOLDER = Path(__file__).resolve().parents[1] / "_generated"
 
 
@@ -25,7 +36,7 @@ def write_all(folder: Path = FOLDER) -> list[str]:
     """
     folder.mkdir(exist_ok=True)
     made: dict[str, str] = {}
-    for module in (interfaces, settings_tables, robot_schema, plant_errors, commands, pictures):
+    for module in _MODULES:
         for name, write in module.pages().items():
             print(f"generating {name}", file=sys.stderr)
             try:

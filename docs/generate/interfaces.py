@@ -61,8 +61,8 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"marker_offset_[xyz](_std)?", "m, frame of the tip"),
     (r"event|stamp|age|.* (first|last)", ""),
 )
-"""Fields of point clouds of which the reference says more than `unit_of`; the build fails for a field
-that neither knows."""
+"""What the reference says of some fields of point clouds in place of `unit_of`; the build fails for
+a field that neither knows."""
 
 
 def pages() -> dict[str, Callable[[], str]]:
