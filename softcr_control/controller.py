@@ -58,6 +58,10 @@ _RAREST = 4.5
 """Ticks from an answer to the next one, as a rule: a plan whose later commands are played, too, is
 followed to where it ends, and a loop of such plans swings."""
 _AGAIN = 0.8  # of this, and answers are sent again
+_PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
+_SKIPPED = 3  # of so many gaps one, as a share, may be longer than it should be
+_SOON = 0.8  # of fewer periods an answer takes, and fewer ticks are left out
+_MOST_TICKS = 4  # from an answer to the next one
 _ASTRAY = 0.05
 """Share of an input's range by which what is played may differ from the commands that were sent;
 beyond it, twice in a row, somebody holds or vents, and the controller plans from there."""
@@ -286,6 +290,9 @@ class ControllerBlock(BlockBase):
             self._take_over()
         if self._sent_topic in samples:
             self._compare(samples[self._sent_topic])
+        self._left_out = self._is_left_out(now)
+        if self._left_out:
+            return []
         rows = samples[self._wanted].value
         aim = rows.tip_positions if rows.shift is None else rows.tip_positions + rows.shift
         reference = Reference(
@@ -331,7 +338,7 @@ class ControllerBlock(BlockBase):
 
     def answered(self, age: float) -> None:
         """See BlockBase; when the next answers are due follows from how late these were."""
-        if not self._answers:
+        if not self._answers or self._left_out:
             return
         self._latencies.append(age)
         if not self.settings.lockstep:  # there every answer is in time, however long it took
@@ -342,6 +349,7 @@ class ControllerBlock(BlockBase):
             self._delay = min(max(ticks, self.settings.least_delay), MAXIMUM_DELAY)
             if len(self._answered) > 1:
                 self._judge()
+                self._pace()
 
     def describe(self) -> dict[str, Any]:
         """See BlockBase."""
@@ -354,6 +362,7 @@ class ControllerBlock(BlockBase):
             "clipped": self._clipped,
             "fallbacks": self._fallbacks,
             "delay": self._delay,
+            "every": self.every,
             "hand_over": self._hand_over.words,
             "predictions": told_by(self.model)[0],
         }
@@ -430,10 +439,33 @@ class ControllerBlock(BlockBase):
             self._too_late = self._venting = False
             self.controller.reset()
 
+    def _is_left_out(self, now: int) -> bool:
+        """Whether an estimate is not answered because answers take longer than a tick."""
+        if self.every == 1 or not self._answered or self.settings.lockstep:
+            return False
+        return bool(now - self._answered[-1] < (self.every - 0.5) * self._period)
+
+    def _pace(self) -> None:
+        """Answer every second, third, fourth estimate where answers take so long. A plan is then
+        followed as far as it was meant to be, instead of as far as chance has it."""
+        stamps, period = self._answered, self.settings.period
+        if len(stamps) <= _PACED or self._too_late:
+            return
+        longest = (self.every + 0.5) * self._period
+        gaps = [later - stamp > longest for stamp, later in itertools.pairwise(stamps)]
+        if self.every < _MOST_TICKS and sum(gaps) * _SKIPPED > len(gaps):
+            self.every += 1
+        elif self.every > 1 and max(self._latencies) < _SOON * (self.every - 1) * period:
+            self.every -= 1
+        else:
+            return
+        self._answered.clear()
+        self._latencies.clear()
+
     @property
     def _apart(self) -> float:
         """From an answer to the next one, as a rule: the median of the last ones [s]."""
-        stamps = list(self._answered)
+        stamps = list(self._answered)[-_JUDGED - 1 :]
         gaps = [later - stamp for stamp, later in itertools.pairwise(stamps)]
         return 1e-9 * median(gaps)
 
@@ -536,7 +568,8 @@ class ControllerBlock(BlockBase):
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
         self._watch, self._swings = SwingWatch(self.model.inputs.range), False
         self._astray, self._compared, self._held = False, 0, None
-        self._answered: deque[int] = deque(maxlen=_JUDGED + 1)  # stamps [ns]
+        self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
+        self.every, self._left_out = 1, False
         self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0
         self._candidates: Counter[int] = Counter()  # answers, by how many each looked at

@@ -25,6 +25,8 @@ from softcr_runtime.command_packets import CommandPacket
 
 MAXIMUM_DELAY = 7  # ticks between an estimate and its answer that can be predicted over
 
+_LEARNED_OVER = 4  # ticks between readings from which a lag is learned
+
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
 
@@ -212,9 +214,9 @@ class Horizon:
         self._sent.observe(observation, self._inputs.low, self._inputs.high)
         if self._read is not None and self._learns and self._lag:
             since = (observation.stamp - self._read[0]) / self.period
-            # readings of another distance in time say nothing about a lag counted in ticks
-            if 0.5 < since < 1.5:
-                self._lag.observe(self._read[1], self._sent.held(self._read[0]), measured)
+            if 0.5 < since < _LEARNED_OVER + 0.5:
+                held = self._sent.held_over(self._read[0], round(since))
+                self._lag.observe(self._read[1], held, measured)
         self._remember_inputs(observation.stamp, measured)
         self._read = observation.stamp, measured
         if self._offsets.active:

@@ -36,7 +36,7 @@ class _Scale:
 
 
 class LagEstimator:
-    """Learns from one tick after the other.
+    """Learns from readings a few ticks apart.
 
     Args:
         lag: the file's.
@@ -73,24 +73,32 @@ class LagEstimator:
             0.0  # what commands should move, and what did with it [units^2]
         )
 
-    def observe(self, before: np.ndarray, command: np.ndarray, after: np.ndarray) -> None:
-        """Readings (m,) one tick apart and the command (m,) held in between [unit of the inputs].
+    def observe(self, before: np.ndarray, commands: np.ndarray, after: np.ndarray) -> None:
+        """Learns from readings some ticks apart and from what was commanded in between.
 
         What is not finite or does not move tells nothing, nor do readings that go other ways than
-        the commands.
+        the commands. Over several ticks a reading is linear in (a, b) about what is known of them.
+
+        Args:
+            before, after: (m,) readings [unit of the inputs].
+            commands: (n, m) held in the n ticks in between.
         """
-        samples = zip(self._scales, before.tolist(), command.tolist(), after.tolist(), strict=True)
+        samples = zip(
+            self._scales, before.tolist(), commands.T.tolist(), after.tolist(), strict=True
+        )
         moving = [
-            (scale.per_unit * p, scale.per_unit * u, scale.per_unit * q)
-            for scale, p, u, q in samples
-            if math.isfinite(q) and abs(u - p) > scale.moving
+            (scale.per_unit * p, [scale.per_unit * u for u in held], scale.per_unit * q)
+            for scale, p, held, q in samples
+            if math.isfinite(q) and any(abs(u - p) > scale.moving for u in held)
         ]
         if not moving or not self._follows(moving):
             return
         # plain numbers: three samples are too few for arrays (41 us instead of 8)
         new = [0.0] * 5
-        for p, u, q in filter(self._is_plausible, moving):
-            new = [s + n for s, n in zip(new, (p * p, p * u, u * u, p * q, u * q), strict=True)]
+        for p, held, q in filter(self._is_plausible, moving):
+            a, b, rest = self._linear(p, held)
+            q -= rest
+            new = [s + n for s, n in zip(new, (a * a, a * b, b * b, a * q, b * q), strict=True)]
         kept, renewed = self._fading, 1.0 - self._fading
         self._sums = tuple(
             kept * s + renewed * o + n / _NOISE**2
@@ -102,23 +110,40 @@ class LagEstimator:
             (bb * ta - ab * tb) / determinant, (aa * tb - ab * ta) / determinant
         )
 
-    def _follows(self, moving: list[tuple[float, float, float]]) -> bool:
-        """Whether readings go where the commands ask them to."""
+    def _linear(self, p: float, held: list[float]) -> tuple[float, float, float]:
+        """Slopes of the reading after held commands by a and by b, and what does not depend on
+        them, about what is known of them now; p is the reading before."""
+        a = math.exp(-self.lag.pole * self._period)
+        b = self.lag.gain / self.lag.pole * (1.0 - a)
+        by_a = by_b = 0.0
+        rest = p
+        for u in held:
+            by_a, by_b, rest, p = p + a * by_a, u + a * by_b, -a * (p - rest), a * p + b * u
+        return by_a, by_b, rest
+
+    def _asked(self, p: float, held: list[float]) -> float:
+        """How far the file's lag has a reading p move under held commands."""
         decay, gain = self._known
+        begin = p
+        for u in held:
+            p = decay * p + gain * u
+        return p - begin
+
+    def _follows(self, moving: list[tuple[float, list[float], float]]) -> bool:
+        """Whether readings go where the commands ask them to."""
         self._wanted *= self._forgetting
         self._shared *= self._forgetting
-        for p, u, q in moving:
-            asked = gain * u - (1.0 - decay) * p
+        for p, held, q in moving:
+            asked = self._asked(p, held)
             self._wanted += asked * asked
             self._shared += asked * (q - p)
         least, most = _FOLLOWED
         return least * self._wanted <= self._shared <= most * self._wanted
 
-    def _is_plausible(self, sample: tuple[float, float, float]) -> bool:
+    def _is_plausible(self, sample: tuple[float, list[float], float]) -> bool:
         """Whether a reading moved about as the file's lag has it."""
-        p, u, q = sample
-        decay, gain = self._known
-        asked = gain * u - (1.0 - decay) * p
+        p, held, q = sample
+        asked = self._asked(p, held)
         return abs(q - p - asked) <= _PLAUSIBLE * abs(asked) + 2.0 * _NOISE
 
     def _bounded(self, decay: float, gain: float) -> PressureLag:

@@ -96,9 +96,11 @@ class SentCommands:
     @property
     def pending(self) -> np.ndarray:
         """(delay, m) held in the ticks until the answer begins to count."""
-        return np.array(
-            [self.held(self._stamp + tick * self._period) for tick in range(self._delay)]
-        )
+        return self.held_over(self._stamp, self._delay)
+
+    def held_over(self, begin: float, ticks: int) -> np.ndarray:
+        """(ticks, m) what the commands amount to in the ticks from a time [s] on."""
+        return np.array([self.held(begin + tick * self._period) for tick in range(ticks)])
 
     def held(self, begin: float) -> np.ndarray:
         """(m,) what the commands amount to, held over the tick that begins at a time [s]."""

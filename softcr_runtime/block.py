@@ -104,6 +104,7 @@ class BlockBase:
         actions: names of what people may ask of it, see `act`; in ROS std_srvs/srv/Trigger.
         finished: whether the run is over as far as this block knows.
         intervals: of rods whose states it receives; None for any.
+        every: so many ticks of its lead are one answer's, which may take so many periods.
         threads: of numba that its ticks may use.
         share: of a period for which a tick may compute; infinite where it cannot answer with less.
         budget: of the tick; whoever runs the block sets it before each tick that has a limit.
@@ -122,6 +123,7 @@ class BlockBase:
     actions: ClassVar[tuple[str, ...]] = ()
     finished: bool = False
     intervals: int | None = None
+    every: int = 1
     threads: int = 1
     share: float = np.inf
     budget: Budget = Budget()

@@ -281,7 +281,7 @@ class BlockNode(LoopNode):
         age = self._age_of(tick.stamp)
         self._running.answered(age)
         self._note(record_of(tick, age, budget.effort))
-        self.finish_tick(began, tick.stamp)
+        self.finish_tick(began, tick.stamp, self._running.every)
         return bool(self._outputs)
 
     def _idle(self, why: str) -> None:

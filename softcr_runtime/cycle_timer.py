@@ -111,15 +111,15 @@ class TickStatistics:
         """Ticks that took longer than the period, and ticks skipped."""
         return self._missed
 
-    def add(self, duration: float) -> None:
-        """Count a tick that took `duration` [s] and ended now."""
+    def add(self, duration: float, periods: int = 1) -> None:
+        """Count a tick that took `duration` [s], may take so many periods, and ended now."""
         # log spacing makes the bin a formula; what lies outside the edges goes into the outer bins
         position = math.log(max(duration, _SHORTEST) / _SHORTEST) / _LOG_RANGE
         bin_index = min(int(position * len(self._counts)), len(self._counts) - 1)
         now = self._clock.now()
         with self._lock:
             self._counts[bin_index] += 1
-            self._missed += duration > self.period
+            self._missed += duration > periods * self.period
             self._sum += duration
             self._shortest = min(self._shortest, duration)
             self._longest = max(self._longest, duration)

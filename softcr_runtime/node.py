@@ -404,17 +404,18 @@ class LoopNode(LifecycleNode):
         if first := self.counts.reject(f"{topic}: {reason}"):
             self.get_logger().warning(f"rejected {first}")
 
-    def finish_tick(self, received: float, stamp: int) -> None:
+    def finish_tick(self, received: float, stamp: int, periods: int = 1) -> None:
         """Count a tick whose output has just been published.
 
         Args:
             received: when its input was complete, on the monotonic clock [s].
             stamp: of that input [ns]; stamps left out since the last tick count as missed.
+            periods: that a tick may take.
         """
-        self.statistics.add(time.monotonic() - received)
+        self.statistics.add(time.monotonic() - received, periods)
         if self._last_tick_stamp is not None:
-            periods = (stamp - self._last_tick_stamp) * 1e-9 / self.settings.period
-            self.statistics.skip(max(round(periods) - 1, 0))
+            passed = (stamp - self._last_tick_stamp) * 1e-9 / self.settings.period
+            self.statistics.skip(max(round(passed) - periods, 0))
         self._last_tick_stamp = stamp
 
     def publish_diagnostics(self) -> None:

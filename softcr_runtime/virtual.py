@@ -282,7 +282,7 @@ class VirtualExecutor:
             self.tick_times[each.part.name].append(self._clock() - begin)
         ready = each.processor.done(self.now)
         took = ready - self.now
-        each.missed += took > each.period
+        each.missed += took > each.block.every * each.period
         if not self._clock:
             self.tick_times[each.part.name].append(1e-9 * took)
         age = 1e-9 * (ready - tick.stamp)
