@@ -2,17 +2,21 @@
 
 The same blocks run for a moment on virtual time, one after the other, each as fast as it computes.
 Of their ticks the fast ones count: what this machine can do, whatever else it does meanwhile. It is
-kept for the next start, by version and machine.
+kept for the next start, by version and machine. How much of the cores can be had is measured at
+each start, because quotas and other programs come and go.
 """
 
 import hashlib
 import json
+import math
 import platform
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,23 +24,32 @@ from softcr_models.errors import UserError
 from softcr_models.kernel_cache import cache_directory
 from softcr_runtime.realtime import schedule_realtime
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
-from softcr_runtime.system import Computing, System
+from softcr_runtime.system import Computing
 from softcr_runtime.virtual import CORES
 from softcr_runtime.virtual_run import run_system
-from softcr_tools.node_parameters import system_with_file
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.run_options import RunOptions
+from softcr_tools.virtual_up import VirtualSystem, VirtualSystemOf
+
+Options = TypeVar("Options", bound=RunOptions)
 
 TRIAL = 0.5
-"""Virtual time for which the loop is run [s]."""
-IN_TIME = 1.0
-"""Periods that a tick of plant or estimator may take."""
-RARELY = 4.0
+"""Length of the motion that is timed, on virtual time [s]."""
+SHARED = 1.3
+"""Factor on the time of a tick whose core others use as well."""
+MOST = 0.85
+"""Share of the cores that can be had which a loop may take; the rest is for bursts."""
+RAREST = 4
 """Periods that an answer of a controller may take: its plans reach so far."""
-EASILY = 2.0
+EASILY = 2
 """Periods within which a controller that is chosen for the user answers."""
+LOOKED_AT = 0.1
+"""Cores that recorder and pictures take."""
+MESSAGES = 110.0
+"""Of a node's tick, what it does beside its block: so many times `sum(range(1000))`."""
 _FIRST = 5  # ticks that are not counted
 _PRIORITY = 1
+_LOOK = 0.4  # at what cores can be had [s]
+_BUFFER = bytes(1 << 16)
 
 
 @dataclass(frozen=True)
@@ -46,15 +59,12 @@ class TickCost:
     Attributes:
         seconds: of the fast ones, a tenth of all [s].
         period: of the part [s].
+        threads: that it uses.
     """
 
     seconds: float
     period: float
-
-    @property
-    def periods(self) -> float:
-        """How many of its periods a tick takes [-]."""
-        return self.seconds / self.period
+    threads: int = 1
 
     @property
     def words(self) -> str:
@@ -62,107 +72,206 @@ class TickCost:
         return f"{1e3 * self.seconds:.3g} ms of {1e3 * self.period:.3g} ms"
 
 
+@dataclass(frozen=True)
+class LoopCost:
+    """What a loop takes here.
+
+    Attributes:
+        ticks: of its parts, by name; the controller's is the last one.
+        node: what a node does about each tick beside its block [s].
+        others: cores that programs take which are none of its parts.
+    """
+
+    ticks: dict[str, TickCost]
+    node: float
+    others: float = LOOKED_AT
+
+    @property
+    def words(self) -> str:
+        """What a tick of each part takes."""
+        return ", ".join(f"{name} {cost.words}" for name, cost in self.ticks.items())
+
+    def fit(self, cores: float) -> "Fit":
+        """How it runs where so many cores can be had."""
+        *others, (controller, answer) = self.ticks.items()
+        slow = [name for name, cost in others if SHARED * self._of_node(cost) > cost.period]
+        taken = self.others + sum(self._of_node(cost) / cost.period for _, cost in others)
+        left = MOST * cores - taken
+        work = answer.seconds * answer.threads + self.node
+        periods = work / min(answer.threads, left) / answer.period if left > 0.0 else math.inf
+        every = math.ceil(periods) if periods <= RAREST else RAREST + 1
+        if every > RAREST and not slow:
+            slow = [controller] if left > 0.5 * MOST * cores else ["all together"]
+        return Fit(max(every, 1), slow, min(taken + work / answer.period, taken + max(left, 0.0)))
+
+    def _of_node(self, cost: TickCost) -> float:
+        return cost.seconds * cost.threads + self.node
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a loop runs.
+
+    Attributes:
+        every: periods that an answer of its controller takes, in whole ones.
+        slow: parts that do not keep up; empty where all of them do.
+        cores: that it keeps busy.
+    """
+
+    every: int
+    slow: list[str]
+    cores: float
+
+
 def fitted(
-    options: SimulationOptions, tell: Callable[[str], None], anyway: bool
-) -> SimulationOptions:
-    """Options whose loop keeps up with the clock here; those of other modes are left alone.
+    options: Options, virtual: VirtualSystemOf, tell: Callable[[str], None], anyway: bool
+) -> Options:
+    """Options whose loop keeps up with the clock here.
 
     Where the controller was not chosen and takes too long, `rod_mpc` takes its place.
 
     Args:
         options: of a run.
+        virtual: makes the loop of them that is timed.
         tell: told a line about what was chosen.
         anyway: whether a loop that cannot keep up is run all the same.
 
     Raises:
         UserError: the loop cannot keep up, in one line with what its parts take.
     """
-    if options.mode != "wall":
-        return options
-    system = _system(options)
-    costs = tick_costs(system)
-    controller = costs[system.controller]
+    cores = cores_that_can_be_had()
+    cost = loop_cost(virtual(_short(options), _unheard))
+    fit = cost.fit(cores)
     by_default = "controller" not in options.model_fields_set and options.controller == NEMPC
-    if by_default and controller.periods > EASILY:
-        tell(f"{GRADIENT_MPC}: {NEMPC} takes {controller.words}; it needs a faster processor")
-        options = options.model_copy(update={"controller": GRADIENT_MPC})
-        system = _system(options)
-        costs = tick_costs(system)
-    told = ", ".join(f"{name} {cost.words}" for name, cost in costs.items())
-    unfit = [
-        name
-        for name, cost in costs.items()
-        if cost.periods > (RARELY if name == system.controller else IN_TIME)
-    ]
-    work = sum(min(cost.periods, 1.0) for cost in costs.values())
-    if not unfit and work <= CORES:
-        tell(f"a tick takes here: {told}")
+    if by_default and (fit.every > EASILY or fit.slow):
+        gentler = options.model_copy(update={"controller": GRADIENT_MPC})
+        other = loop_cost(virtual(_short(gentler), _unheard))
+        if not (found := other.fit(cores)).slow:
+            tell(f"{GRADIENT_MPC}: {NEMPC} takes {_last(cost).words}; it needs a faster processor")
+            options, cost, fit = gentler, other, found
+    words = f"a tick takes here: {cost.words}; of {cores:.1f} cores the loop takes {fit.cores:.1f}"
+    if not fit.slow:
+        if fit.every > 1:
+            words += f"; {options.controller} answers every {_ORDINALS[fit.every]} estimate"
+        tell(words)
         return options
-    slow = " and ".join(unfit) or f"all together, {work:.1f} of {CORES} cores,"
-    line = f"robot {options.robot} does not keep up with the clock here: {told}; too slow: {slow}"
+    line = f"robot {options.robot} does not keep up with the clock here: {words}; too slow: "
+    line += " and ".join(fit.slow)
     if anyway:
         tell(line)
         return options
-    raise UserError(f"{line}; --mode lockstep waits for all of them, --anyway starts it as it is")
+    raise UserError(f"{line}; {_instead(options)}--anyway starts it as it is")
 
 
-def _system(options: SimulationOptions) -> System:
-    """That will run, its parameters' file read; who starts it tells what of that says nothing."""
-    return system_with_file(simulation_system(options, Path()), options, lambda line: None)
+_ORDINALS = {2: "second", 3: "third", 4: "fourth"}
 
 
-def tick_costs(system: System) -> dict[str, TickCost]:
-    """By the names of plant, estimator and controller: what a tick takes, as measured now, or
-    before by the same version on the same machine.
-
-    Args:
-        system: of a simulation.
-    """
-    kept = cache_directory() / f"tick_costs_{_key(system)}.json"
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        return {name: TickCost(*pair) for name, pair in json.loads(kept.read_text()).items()}
-    found = _measured(system)
-    with suppress(OSError):  # it is measured again
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(
-            json.dumps({name: (cost.seconds, cost.period) for name, cost in found.items()})
-        )
-    return found
+def _last(cost: LoopCost) -> TickCost:
+    return list(cost.ticks.values())[-1]
 
 
-def _measured(system: System) -> dict[str, TickCost]:
-    timed = _timed(system)
-    parts = tuple(replace(part, computing=Computing()) for part in system.parts if part.is_block)
-    names = tuple(part.name for part in parts)
-    short = replace(system, parts=parts, activation=names, duration=TRIAL, simulated_time=False)
-    schedule_realtime(_PRIORITY)  # as nodes are, where the system permits it
+def _instead(options: RunOptions) -> str:
+    """What has no clock to keep up with, where the command offers that."""
+    offered = "mode" in type(options).model_fields
+    return "--mode virtual waits for all of them, " * offered
+
+
+def _short(options: Options) -> Options:
+    return options.model_copy(update={"duration": TRIAL})
+
+
+def _unheard(line: str) -> None:
+    """Who starts the loop tells what of a parameters' file says nothing."""
+
+
+def cores_that_can_be_had() -> float:
+    """How many cores this process gets, in the nodes' kind of scheduling; quotas count."""
+    got = [0.0] * CORES
+    end = time.perf_counter() + _LOOK
+
+    def compute(core: int) -> None:
+        begin = time.thread_time()
+        while time.perf_counter() < end:
+            hashlib.sha256(_BUFFER)  # lets other threads compute meanwhile
+        got[core] = time.thread_time() - begin
+
+    schedule_realtime(_PRIORITY)  # where the system permits it
     try:
-        executor = run_system(short, lambda name, output: None, clock=time.perf_counter)
+        threads = [threading.Thread(target=compute, args=(core,)) for core in range(CORES)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     finally:
         schedule_realtime(0)
+    return min(sum(got) / _LOOK, float(CORES))
+
+
+def loop_cost(made: VirtualSystem) -> LoopCost:
+    """What a loop takes, as measured now, or before by the same version on the same machine.
+
+    Args:
+        made: of which plant, where it has one, estimator, reference and controller are timed.
+    """
+    kept = cache_directory() / f"tick_costs_{_key(made)}.json"
+    others = LOOKED_AT + made.others
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        found = json.loads(kept.read_text())
+        ticks = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
+        return LoopCost(ticks, float(found["node"]), others)
+    schedule_realtime(_PRIORITY)  # as nodes are, where the system permits it
+    try:
+        ticks, node = _measured(made), MESSAGES * _python()
+    finally:
+        schedule_realtime(0)
+    with suppress(OSError):  # it is measured again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        costs = {name: (cost.seconds, cost.period, cost.threads) for name, cost in ticks.items()}
+        kept.write_text(json.dumps({"ticks": costs, "node": node}))
+    return LoopCost(ticks, node, others)
+
+
+def _measured(made: VirtualSystem) -> dict[str, TickCost]:
+    parts = tuple(replace(part, computing=Computing()) for part in made.system.parts)
+    short = replace(made.system, parts=parts, simulated_time=False)
+    executor = run_system(
+        short,
+        lambda name, output: None,
+        clock=time.perf_counter,
+        make=lambda part: made.blocks[part.name],
+    )
     costs = {}
-    for name in timed:
+    for name in _timed(made):
         ticks = executor.tick_times[name]
         # a loop so slow that it ticks a few times only is judged by those
         counted = ticks[_FIRST:] or ticks
-        period = executor.block(name).settings.period
-        costs[name] = TickCost(float(np.percentile(counted or [0.0], 10)), period)
+        block = made.blocks[name]
+        typical = float(np.percentile(counted or [0.0], 10))
+        costs[name] = TickCost(typical, block.settings.period, min(block.threads, CORES))
     return costs
 
 
-def _timed(system: System) -> tuple[str, ...]:
-    """Plant, estimator where there is one, and controller."""
-    roles = ("simulator", "estimator", system.controller)
-    names = {part.name for part in system.parts if part.is_block}
-    return tuple(name for name in roles if name in names)
+def _python() -> float:
+    """What a thousand additions take in Python [s]."""
+    best = math.inf
+    for _ in range(50):
+        begin = time.perf_counter()
+        sum(range(1000))
+        best = min(best, time.perf_counter() - begin)
+    return best
 
 
-def _key(system: System) -> str:
+def _timed(made: VirtualSystem) -> tuple[str, ...]:
+    """Names of the parts that are timed, the controller last."""
+    roles = ("plant", "estimator", "reference", "controller")
+    return tuple(made.roles[role] for role in roles if role in made.roles)
+
+
+def _key(made: VirtualSystem) -> str:
     """Of the settings of all parts, and the machine; the directory is the version's own."""
     told: list[object] = [platform.machine(), _processor(), CORES]
-    for part in system.parts:
-        if part.is_block:
-            told += [part.runs, sorted(part.parameters.items(), key=str)]
+    for name in _timed(made):
+        told += [name, type(made.blocks[name]).__qualname__, made.blocks[name].settings]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 

@@ -78,6 +78,7 @@ def hardware(
     *,
     results: Path = Path("results/hardware"),
     no_deadman_switch: bool = False,
+    anyway: bool = False,
 ) -> int:
     """The closed loop on the bench.
 
@@ -87,10 +88,18 @@ def hardware(
     Args:
         results: where the run's directory is made.
         no_deadman_switch: as --deadman none.
+        anyway: start, and arm, what cannot keep up with the clock on this machine, too.
     """
     if no_deadman_switch:
         options = options.model_copy(update={"deadman": "none"})
-    return run_hardware(options, results)
+
+    def fit(options: RunOptions, tell: Callable[[str], None]) -> RunOptions:
+        from softcr_tools.machine_fit import fitted
+        from softcr_tools.virtual_rehearsal import around_a_bench
+
+        return fitted(options, around_a_bench, tell, anyway)
+
+    return run_hardware(options, results, fit)
 
 
 def run_simulation(options: SimulationOptions, results: Path, anyway: bool = False) -> int:
@@ -111,11 +120,12 @@ def run_simulation(options: SimulationOptions, results: Path, anyway: bool = Fal
 
     def fit(options: RunOptions, tell: Callable[[str], None]) -> RunOptions:
         from softcr_tools.machine_fit import fitted
+        from softcr_tools.virtual_up import simulated
 
-        assert isinstance(options, SimulationOptions)
-        return fitted(options, tell, anyway)
+        return fitted(options, simulated, tell, anyway)
 
-    return _run_nodes(simulation_system, options, results, fit)
+    waits = options.mode != "wall"  # for whoever is slow
+    return _run_nodes(simulation_system, options, results, None if waits else fit)
 
 
 def run_virtual(system_of: "VirtualSystemOf", options: PlantOptions, results: Path) -> int:
@@ -129,11 +139,12 @@ def run_virtual(system_of: "VirtualSystemOf", options: PlantOptions, results: Pa
     return _run(partial(run_on_virtual_time, system_of), options, results)
 
 
-def run_hardware(options: HardwareOptions, results: Path) -> int:
+def run_hardware(options: HardwareOptions, results: Path, fit: Fit | None = None) -> int:
     """The closed loop on the bench, from the first node to the report; returns the exit code.
 
     Raises:
-        UserError: the results directory cannot be written, or the system already runs.
+        UserError: the results directory cannot be written, the system already runs, or `fit`
+            refuses it.
     """
     if options.deadman == "none":
         line = "no deadman's switch: Ctrl-C here, 'valves/vent' or the air's shut-off valve vent"
@@ -141,7 +152,7 @@ def run_hardware(options: HardwareOptions, results: Path) -> int:
     else:
         line = "hold the deadman's switch: a joystick's button 0, or 'softcr hold' in a terminal"
         say(Console(), line)
-    return _run_nodes(hardware_system, options, results)
+    return _run_nodes(hardware_system, options, results, fit)
 
 
 def _kernels(options: RunOptions) -> list[str]:

@@ -1,18 +1,21 @@
 """The rehearsal on virtual time: the bench's loop around emulated devices, without their wires."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_hardware.plant import SimulatedPlant
 from softcr_hardware.plants import RodPlant, RodPlantSettings
 from softcr_hardware.virtual_bench import bench_system
 from softcr_hardware.virtual_devices import DeviceFigures, EmulatedBench
 from softcr_models.robot import load_robot
 from softcr_runtime.virtual import block_of
-from softcr_tools.hardware_system import hardware_system
+from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.machine_speed import typical_cycle
 from softcr_tools.node_parameters import system_with_file
 from softcr_tools.virtual_up import VirtualSystem
 
@@ -33,18 +36,31 @@ def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> Virtu
     Raises:
         UserError: a block cannot be made, or there are no valves for the robot.
     """
+    settings = {
+        "bending_compliance_factor": options.bending_compliance_factor,
+        "tip_mass_factor": options.tip_mass_factor,
+        "tip_noise": 1e-3 * options.tip_noise_mm,
+    }
+    return _around(options, settings, warn)
+
+
+def around_a_bench(options: HardwareOptions, warn: Callable[[str], None]) -> VirtualSystem:
+    """The loop of `softcr up hardware` around an emulated bench whose robot is as its file says;
+    otherwise as `rehearsed`."""
+    # beside the loop: the valves' cycle of 1 kHz, and nodes of pressures and of cameras
+    drivers = typical_cycle(memory_cycle()) * 1e3
+    return replace(_around(options, {}, warn), others=drivers)
+
+
+def _around(
+    options: HardwareOptions, settings: Mapping[str, Any], warn: Callable[[str], None]
+) -> VirtualSystem:
     system = system_with_file(hardware_system(options, Path()), options, warn)
     estimator, reference, controller = (part for part in system.parts if part.is_block)
     robot = load_robot(options.robot)
-    settings = RodPlantSettings.model_validate(
-        {
-            "bending_compliance_factor": options.bending_compliance_factor,
-            "tip_mass_factor": options.tip_mass_factor,
-            "tip_noise": 1e-3 * options.tip_noise_mm,
-            "pressure_noise": 0.0,  # the valves' sensors have their own
-        }
-    )
-    plant = RodPlant(robot, settings, options.seed).simulated
+    # the valves' sensors have noise of their own
+    exact = RodPlantSettings.model_validate({"pressure_noise": 0.0, **settings})
+    plant = RodPlant(robot, exact, options.seed).simulated
     assert isinstance(plant, SimulatedPlant)  # of the same structure
     bench = EmulatedBench(robot, plant, DeviceFigures())
     loop = reference, estimator, controller

@@ -32,12 +32,14 @@ class VirtualSystem:
         blocks: of all parts, by name.
         roles: controller, estimator, plant, reference: the names of the parts that play them.
         failure: asked after the run what went wrong, in one line; empty for nothing.
+        others: cores that programs of the real system take which are none of its parts.
     """
 
     system: System
     blocks: Mapping[str, BlockBase]
     roles: Mapping[str, str]
     failure: Callable[[], str] = lambda: ""
+    others: float = 0.0
 
 
 VirtualSystemOf = Callable[[Any, Callable[[str], None]], VirtualSystem]

@@ -1,13 +1,22 @@
 """What is started on this machine: the loop's parts are timed before."""
 
-import numpy as np
+import math
+
 import pytest
 
 from softcr_models.errors import UserError
 from softcr_tools import machine_fit
-from softcr_tools.machine_fit import TickCost, fitted, tick_costs
+from softcr_tools.machine_fit import (
+    LoopCost,
+    TickCost,
+    cores_that_can_be_had,
+    fitted,
+    loop_cost,
+)
+from softcr_tools.rehearse import RehearsalOptions
 from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.virtual_rehearsal import around_a_bench
+from softcr_tools.virtual_up import simulated
 
 PERIOD = 1 / 70
 
@@ -16,69 +25,86 @@ def wanted(**given):
     return SimulationOptions(robot="licher2025_chain", duration=1.0, **given)
 
 
-def machine(monkeypatch, **periods):
-    """One on which ticks take so many periods; returns the lines that are told."""
+def machine(monkeypatch, cores=2.0, **periods):
+    """One of so many cores on which ticks take so many periods; returns the lines that are told."""
 
-    def costs(system):
-        names = ("simulator", "estimator", system.controller)
-        return {name: TickCost(periods.get(name, 0.1) * PERIOD, PERIOD) for name in names}
+    def cost(options):
+        ticks = {
+            name: TickCost(periods.get(name, 0.1) * PERIOD, PERIOD)
+            for name in ("simulator", "estimator", options.controller)
+        }
+        return LoopCost(ticks, 0.0)
 
-    monkeypatch.setattr(machine_fit, "tick_costs", costs)
+    monkeypatch.setattr(machine_fit, "loop_cost", cost)
+    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: cores)
     return []
 
 
+def fit(options, told, anyway=False):
+    return fitted(options, lambda short, _: short, told.append, anyway)
+
+
 def test_a_nempc_that_nobody_asked_for_gives_way(monkeypatch):
-    told = machine(monkeypatch, nempc_controller=2.5)
-    assert fitted(wanted(), told.append, False).controller == "rod_mpc"
+    told = machine(monkeypatch, nempc=2.5)
+    assert fit(wanted(), told).controller == "rod_mpc"
     assert told[0] == "rod_mpc: nempc takes 35.7 ms of 14.3 ms; it needs a faster processor"
     asked_for = wanted(controller="nempc")
-    assert fitted(asked_for, told.append, False) is asked_for
-    told = machine(monkeypatch, nempc_controller=1.9)
+    assert fit(asked_for, told) is asked_for
+    assert told[-1].endswith("nempc answers every third estimate")
+    told = machine(monkeypatch, nempc=1.9)
     by_default = wanted()
-    assert fitted(by_default, told.append, False) is by_default
+    assert fit(by_default, told) is by_default
 
 
-@pytest.mark.parametrize("slow", [{"estimator": 1.1}, {"simulator": 1.1}, {"rod_mpc": 4.1}])
+@pytest.mark.parametrize("slow", [{"estimator": 0.9}, {"simulator": 0.9}, {"rod_mpc": 4.1}])
 def test_what_cannot_keep_up_is_refused_in_a_line_unless_told(monkeypatch, slow):
     options = wanted(controller="rod_mpc")
     told = machine(monkeypatch, **slow)
     with pytest.raises(UserError, match=f"too slow: {next(iter(slow))}; .*--anyway") as refusal:
-        fitted(options, told.append, False)
+        fit(options, told)
     assert "\n" not in str(refusal.value)
     assert told == []
-    assert fitted(options, told.append, True) is options
+    assert fit(options, told, anyway=True) is options
     assert "does not keep up" in told[0]
 
 
 def test_cores_are_shared(monkeypatch):
-    monkeypatch.setattr(machine_fit, "CORES", 2)
-    all_of_it = {"simulator": 0.9, "estimator": 0.9, "rod_mpc": 0.9}
-    told = machine(monkeypatch, **all_of_it)
-    with pytest.raises(UserError, match=r"2\.7 of 2 cores"):
-        fitted(
-            wanted(controller="rod_mpc"),
-            told.append,
-            False,
-        )
-
-
-@pytest.mark.parametrize("mode", ["lockstep"])
-def test_who_waits_for_nobody_s_clock_is_not_timed(monkeypatch, mode):
-    monkeypatch.setattr(machine_fit, "tick_costs", lambda system: pytest.fail("timed"))
-    options = wanted(mode=mode)
-    assert fitted(options, print, False) is options
+    options = wanted(controller="rod_mpc")
+    told = machine(monkeypatch, simulator=0.7, estimator=0.7, rod_mpc=0.7)
+    assert fit(options, told) is options  # 2.1 of 2 cores: not every estimate is answered
+    assert "of 2.0 cores the loop takes 1.7; rod_mpc answers every fourth estimate" in told[0]
+    machine(monkeypatch, cores=1.0, simulator=0.7, estimator=0.7, rod_mpc=0.7)
+    with pytest.raises(UserError, match=r"of 1\.0 cores .* too slow: all together; --mode virtual"):
+        fit(options, [])
+    both = LoopCost({"nempc": TickCost(0.01, PERIOD, threads=2)}, node=0.001, others=0.1)
+    assert both.fit(2.0).every == 1
+    # with a core less both threads take turns: 21 ms of work on 0.75 of a core
+    assert both.fit(1.0).every == math.ceil(0.021 / (0.85 - 0.1) / PERIOD) == 2
 
 
 def test_each_part_is_timed_once_for_the_same_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
-    system = simulation_system(wanted(controller="rod_mpc"), tmp_path)
-    found = tick_costs(system)
-    assert set(found) == {"simulator", "estimator", "rod_mpc"}
-    assert all(0.0 < cost.seconds < np.inf for cost in found.values())
-    assert all(cost.period == pytest.approx(PERIOD) for cost in found.values())
+    options = wanted(controller="rod_mpc").model_copy(update={"duration": 0.3})
+    found = loop_cost(simulated(options, print))
+    assert list(found.ticks) == ["simulator", "estimator", "reference", "rod_mpc"]
+    assert all(0.0 < cost.seconds < math.inf for cost in found.ticks.values())
+    assert all(cost.period == pytest.approx(PERIOD) for cost in found.ticks.values())
+    assert found.node > 0.0
     monkeypatch.setattr(machine_fit, "run_system", lambda *_, **__: pytest.fail("timed again"))
-    assert tick_costs(system) == found
+    assert loop_cost(simulated(options, print)) == found
     [kept] = tmp_path.iterdir()
     kept.write_text("half a fi")  # who was stopped while it was written
     with pytest.raises(BaseException, match="timed again"):
-        tick_costs(system)
+        loop_cost(simulated(options, print))
+
+
+def test_the_loop_of_the_bench_is_timed_around_an_emulated_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
+    options = RehearsalOptions(robot="licher2025", duration=1.0, controller="rod_mpc")
+    found = loop_cost(around_a_bench(options.model_copy(update={"duration": 0.3}), print))
+    assert list(found.ticks) == ["estimator", "reference", "rod_mpc"]
+    assert found.others > machine_fit.LOOKED_AT  # the valves' cycle
+
+
+def test_cores_are_those_of_this_process():
+    assert 0.0 < cores_that_can_be_had() <= machine_fit.CORES
