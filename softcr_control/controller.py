@@ -59,7 +59,7 @@ _RAREST = 4.5
 followed to where it ends, and a loop of such plans swings."""
 _AGAIN = 0.8  # of this, and answers are sent again
 _PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
-_SKIPPED = 3  # of so many gaps one, as a share, may be longer than it should be
+_ALWAYS = 0.9  # share of them that is longer: chance alone does not make a controller slower
 _SOON = 0.8  # of fewer periods an answer takes, and fewer ticks are left out
 _MOST_TICKS = 4  # from an answer to the next one
 _ASTRAY = 0.05
@@ -453,14 +453,13 @@ class ControllerBlock(BlockBase):
             return
         longest = (self.every + 0.5) * self._period
         gaps = [later - stamp > longest for stamp, later in itertools.pairwise(stamps)]
-        if self.every < _MOST_TICKS and sum(gaps) * _SKIPPED > len(gaps):
+        if self.every < _MOST_TICKS and sum(gaps) > _ALWAYS * len(gaps):
             self.every += 1
         elif self.every > 1 and max(self._latencies) < _SOON * (self.every - 1) * period:
             self.every -= 1
         else:
             return
         self._answered.clear()
-        self._latencies.clear()
 
     @property
     def _apart(self) -> float:

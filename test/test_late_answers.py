@@ -134,3 +134,11 @@ def test_a_controller_whose_plans_all_come_too_late_has_not_commanded():
     assert falling.min() >= -1e5 * settings.period / 0.3 - 1e-6  # along the ramp, not at once
     assert simulator.describe()["plans_refused"] == {"came late": 80}
     assert simulator.describe()["without_commands"]
+
+
+def test_who_never_answers_within_a_period_answers_every_second_or_third_estimate_on_purpose():
+    """Ticks left out on purpose are none that were missed, and the plan is followed as far."""
+    for computing, every in ((0.005, 1), (0.040, 2), (0.060, 3)):
+        times, tips, aims, _, block = run(Computing(computing))
+        assert block.every == every
+        assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 2.0].mean() < 0.3
