@@ -5,6 +5,7 @@ import os
 import numba
 import pytest
 from domains import fresh_domain
+from hypothesis import HealthCheck, settings
 
 from softcr_runtime.ros_context import set_environment
 
@@ -14,6 +15,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers do not hear each other
     os.environ["ROS_DOMAIN_ID"] = fresh_domain()
 else:
     os.environ.setdefault("ROS_DOMAIN_ID", fresh_domain())
+
+# no test needs an idle machine
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # Files whose tests wait for clocks, processes and networks.
 WAITING = {
