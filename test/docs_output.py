@@ -12,8 +12,8 @@ the last digit that the page shows. Whole numbers are counts, and must be equal.
 def problem_of_output(told: str, printed: str, within: float = WITHIN) -> str | None:
     """What is wrong with an output block; None: nothing.
 
-    Its lines must be printed in this order; other lines may be printed between them. Words must be
-    equal, the space between them need not.
+    Each of its lines must begin a printed line, in this order; other lines may be printed between
+    them. Words must be equal, the space between them need not.
 
     Args:
         told: the block.
@@ -29,9 +29,10 @@ def problem_of_output(told: str, printed: str, within: float = WITHIN) -> str | 
 
 
 def _same(told: str, printed: str, within: float) -> bool:
-    if _words(told) != _words(printed):
+    words = _words(told)
+    if words != _words(printed)[: len(words)]:
         return False
-    pairs = zip(_NUMBER.findall(told), _NUMBER.findall(printed), strict=True)
+    pairs = zip(_NUMBER.findall(told), _NUMBER.findall(printed), strict=False)
     return all(abs(float(a) - float(b)) <= _tolerance(a, within) for a, b in pairs)
 
 
