@@ -134,7 +134,7 @@ def test_all_blocks_of_a_page_run(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("printed", "same"),
     [
-        ("first\ntip  0.4495 mm  of 841, the rest\nlast", True),
+        ("first\ntip  0.4495 mm  of 841 the rest\nlast", True),
         ("tip 0.50 mm of 841", False),
         ("tip 0.45 mm of 842", False),
         ("tips 0.45 mm of 841", False),
