@@ -1,6 +1,7 @@
 """Nonlinear evolutionary model-predictive control, Licher et al. 2025, Sec. V-B, (39)-(40)."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -24,7 +25,7 @@ from softcr_runtime.command_packets import CommandPacket
 
 _LIVE: JsonDict = {"live": True}
 
-_PIECES = 4  # of a generation, if time is limited; each costs about 1 % more
+_PIECES = 4  # of a population, beside the parents, if time is limited; each costs 1 % more
 _WHOLE = 128
 """Pieces are multiples of it, so that lanes of kernels and blocks of sums hold the same candidates
 as in one piece, and costs are equal to the bit."""
@@ -255,10 +256,12 @@ class Nempc:
         )
 
     def _pieces(self) -> list[slice]:
-        """In which a generation is looked at; the first one holds all parents."""
+        """In which a generation is looked at, the parents first: with the polish they are enough
+        for an answer, as their minimum is fitted."""
         population, parents = self.settings.population, self.settings.shares[0]
-        size = -(-population // (_PIECES * _WHOLE)) * _WHOLE
-        first = max(size, -(-parents // _WHOLE) * _WHOLE)
+        first, size = (
+            _WHOLE * math.ceil(some / _WHOLE) for some in (parents, population / _PIECES)
+        )
         ends = [*range(first, population, size), population]
         return [slice(begin, end) for begin, end in itertools.pairwise([0, *ends])]
 
