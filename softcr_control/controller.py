@@ -93,7 +93,7 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
         json_schema_extra={"unit": "periods"},
     )
     budget: float = Field(
-        0.9,
+        0.5,
         gt=0.0,
         le=MAXIMUM_DELAY,
         description="a controller that can answer with less computes no longer than this, from "

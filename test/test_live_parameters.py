@@ -136,7 +136,7 @@ OTHERS = {
         "mutation_scale_high": 8.0,
         "generations": 2,
         "polish": False,
-        "budget": 0.5,
+        "budget": 0.3,
         "input_timeout": 0.3,
     },
     "rod_mpc": {
@@ -149,7 +149,7 @@ OTHERS = {
         "costs.keep_away": 1e5,
         "perturbation": 1e-3,
         "damping": 1e-2,
-        "budget": 0.5,
+        "budget": 0.3,
         "input_timeout": 0.3,
     },
     "estimator": {
