@@ -128,7 +128,8 @@ def fitted(
 ) -> Options:
     """Options whose loop keeps up with the clock here.
 
-    Where the controller was not chosen and takes too long, `rod_mpc` takes its place.
+    Where nobody chose the controller or a number of its, and it takes too long, `rod_mpc` takes its
+    place.
 
     Args:
         options: of a run.
@@ -142,8 +143,7 @@ def fitted(
     cores = cores_that_can_be_had()
     cost = loop_cost(virtual(_short(options), _unheard))
     fit = cost.fit(cores)
-    by_default = "controller" not in options.model_fields_set and options.controller == NEMPC
-    if by_default and (fit.every > EASILY or fit.slow):
+    if _is_nempc_by_default(options) and (fit.every > EASILY or fit.slow):
         gentler = options.model_copy(update={"controller": GRADIENT_MPC})
         other = loop_cost(virtual(_short(gentler), _unheard))
         if not (found := other.fit(cores)).slow:
@@ -161,6 +161,13 @@ def fitted(
         tell(line)
         return options
     raise UserError(f"{line}; {_instead(options)}--anyway starts it as it is")
+
+
+def _is_nempc_by_default(options: RunOptions) -> bool:
+    """Whether nobody chose the controller, nor a number or a file of its."""
+    its = {"controller", "controller_file", "population"} & options.model_fields_set
+    chosen = its or options.plugin_settings.get("controller")
+    return options.controller == NEMPC and not chosen
 
 
 _ORDINALS = {2: "second", 3: "third", 4: "fourth"}

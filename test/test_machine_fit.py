@@ -51,6 +51,7 @@ def test_a_nempc_that_nobody_asked_for_gives_way(monkeypatch):
     asked_for = wanted(controller="nempc")
     assert fit(asked_for, told) is asked_for
     assert told[-1].endswith("nempc answers every third estimate")
+    assert fit(wanted(population=64), told).controller == "nempc"
     told = machine(monkeypatch, nempc=1.9)
     by_default = wanted()
     assert fit(by_default, told) is by_default
