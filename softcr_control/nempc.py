@@ -255,6 +255,11 @@ class Nempc:
             candidates=candidates,
         )
 
+    @property
+    def least(self) -> int:
+        """Candidates that it looks at however little time there is."""
+        return self._pieces()[0].stop
+
     def _pieces(self) -> list[slice]:
         """In which a generation is looked at, the parents first: with the polish they are enough
         for an answer, as their minimum is fitted."""

@@ -82,11 +82,17 @@ class LoopCost:
         ticks: of its parts, by name; the controller's is the last one.
         node: what a node does about each tick beside its block [s].
         others: cores that programs take which are none of its parts.
+        candidates: of the controller in a tick; 0 where it has none.
+        least: of them, those that it looks at however little time there is.
+        share: of its period that it computes at most while it has more.
     """
 
     ticks: dict[str, TickCost]
     node: float
     others: float = LOOKED_AT
+    candidates: int = 0
+    least: int = 0
+    share: float = 1.0
 
     @property
     def words(self) -> str:
@@ -101,10 +107,15 @@ class LoopCost:
         left = MOST * cores - taken
         work = answer.seconds * answer.threads + self.node
         periods = work / min(answer.threads, left) / answer.period if left > 0.0 else math.inf
+        candidates = self.candidates
+        if candidates and periods > self.share:
+            candidates = max(int(candidates * self.share / periods), self.least)
+            periods *= candidates / self.candidates
         every = math.ceil(periods) if periods <= RAREST else RAREST + 1
         if every > RAREST and not slow:
             slow = [controller] if left > 0.5 * MOST * cores else ["all together"]
-        return Fit(max(every, 1), slow, min(taken + work / answer.period, taken + max(left, 0.0)))
+        busy = taken + min(work / answer.period, max(left, 0.0))
+        return Fit(max(every, 1), slow, busy, candidates)
 
     def _of_node(self, cost: TickCost) -> float:
         return cost.seconds * cost.threads + self.node
@@ -118,11 +129,13 @@ class Fit:
         every: periods that an answer of its controller takes, in whole ones.
         slow: parts that do not keep up; empty where all of them do.
         cores: that it keeps busy.
+        candidates: that its controller looks at in a tick; 0 where it has none.
     """
 
     every: int
     slow: list[str]
     cores: float
+    candidates: int
 
 
 def fitted(
@@ -153,6 +166,8 @@ def fitted(
             options, cost, fit = gentler, other, found
     words = f"a tick takes here: {cost.words}; of {cores:.1f} cores the loop takes {fit.cores:.1f}"
     if not fit.slow:
+        if fit.candidates < cost.candidates:
+            words += f"; {options.controller} has time for {fit.candidates} candidates"
         if fit.every > 1:
             words += f"; {options.controller} answers every {_ORDINALS[fit.every]} estimate"
         tell(words)
@@ -223,11 +238,14 @@ def loop_cost(made: VirtualSystem) -> LoopCost:
         made: of which plant, where it has one, estimator, reference and controller are timed.
     """
     kept = cache_directory() / f"tick_costs_{_key(made)}.json"
-    others = LOOKED_AT + made.others
+    block = made.blocks[made.roles["controller"]]
+    least = getattr(getattr(block, "controller", None), "least", 0)
+    candidates = block.settings.population if least else 0
+    others = LOOKED_AT + made.others, candidates, least, block.share
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(kept.read_text())
         ticks = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
-        return LoopCost(ticks, float(found["node"]), others)
+        return LoopCost(ticks, float(found["node"]), *others)
     schedule_realtime(_PRIORITY)  # as nodes are, where the system permits it
     try:
         ticks, node = _measured(made), MESSAGES * _python()
@@ -237,7 +255,7 @@ def loop_cost(made: VirtualSystem) -> LoopCost:
         kept.parent.mkdir(parents=True, exist_ok=True)
         costs = {name: (cost.seconds, cost.period, cost.threads) for name, cost in ticks.items()}
         kept.write_text(json.dumps({"ticks": costs, "node": node}))
-    return LoopCost(ticks, node, others)
+    return LoopCost(ticks, node, *others)
 
 
 def _measured(made: VirtualSystem) -> dict[str, TickCost]:

@@ -83,6 +83,16 @@ def test_cores_are_shared(monkeypatch):
     assert both.fit(1.0).every == math.ceil(0.021 / (0.85 - 0.1) / PERIOD) == 2
 
 
+def test_a_controller_that_can_answer_with_less_does():
+    ticks = {"nempc": TickCost(0.6 * PERIOD, PERIOD, threads=2)}
+    cost = LoopCost(ticks, node=0.0, others=0.0, candidates=1000, least=128, share=0.5)
+    whole, half, least = cost.fit(2.0), cost.fit(1.0), cost.fit(0.1)
+    assert (whole.candidates, whole.every) == (708, 1)  # 1.2 periods of work on 1.7 cores
+    assert (half.candidates, half.every) == (354, 1)  # 1.2 periods of work on 0.85 of a core
+    assert (least.candidates, least.every) == (128, 2)
+    assert not any(each.slow for each in (whole, half, least))
+
+
 def test_each_part_is_timed_once_for_the_same_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
     options = wanted(controller="rod_mpc").model_copy(update={"duration": 0.3})
