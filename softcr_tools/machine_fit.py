@@ -1,9 +1,8 @@
 """Whether a loop keeps up with the clock on this machine: its parts are timed before the start.
 
 The same blocks run for a moment on virtual time, one after the other, each as fast as it computes.
-Of their ticks the fast ones count: what this machine can do, whatever else it does meanwhile. A
-controller that can answer with less is timed at the least that it computes for an answer. All this
-is kept for the next start, by version and machine. How much of the cores can be had is measured at
+Of their ticks the fast ones count: what this machine can do, whatever else it does meanwhile. It is
+kept for the next start, by version and machine. How much of the cores can be had is measured at
 each start, because quotas and other programs come and go.
 """
 
@@ -23,7 +22,6 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.kernel_cache import cache_directory
-from softcr_runtime.budget import RecordedBudget
 from softcr_runtime.realtime import schedule_realtime
 from softcr_runtime.registry import GRADIENT_MPC, NEMPC
 from softcr_runtime.system import Computing
@@ -261,8 +259,6 @@ def loop_cost(made: VirtualSystem) -> LoopCost:
 def _measured(made: VirtualSystem) -> dict[str, TickCost]:
     parts = tuple(replace(part, computing=Computing()) for part in made.system.parts)
     short = replace(made.system, parts=parts, simulated_time=False)
-    if "controller" in made.roles:
-        made.blocks[made.roles["controller"]].budget = RecordedBudget(0.0)
     executor = run_system(
         short,
         lambda name, output: None,

@@ -109,12 +109,13 @@ def test_each_part_is_timed_once_for_the_same_settings(tmp_path, monkeypatch):
         loop_cost(simulated(options, print))
 
 
-def test_a_controller_that_can_answer_with_less_is_timed_at_its_least(tmp_path, monkeypatch):
+def test_of_a_nempc_all_candidates_are_timed_and_the_fewest_are_known(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
     made = simulated(wanted(controller="nempc").model_copy(update={"duration": 0.3}), print)
-    loop_cost(made)
+    cost = loop_cost(made)
     told = made.blocks[made.roles["controller"]].describe()
-    assert told["candidates_median"] == 128 < told["population"]
+    assert told["candidates_median"] == cost.candidates == 1000
+    assert cost.least == 128
 
 
 def test_the_loop_of_the_bench_is_timed_around_an_emulated_one(tmp_path, monkeypatch):
