@@ -30,7 +30,7 @@ from softcr_models.model import TIP, nominal_parameters, told_by
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
-from softcr_runtime.block import BlockBase, Input, Output, Samples
+from softcr_runtime.block import OVERDUE, BlockBase, Input, Output, Samples
 from softcr_runtime.command_packets import CommandPacket, PacketPlayer
 from softcr_runtime.command_swings import SWINGS, SwingWatch
 from softcr_runtime.plugin_settings import (
@@ -118,6 +118,7 @@ class ControllerBlock(BlockBase):
     kinds = ("rod", "arm", "strain")
     offered = ("budget",)
     _delay: int
+    _to_rest: CommandPacket
     _sent: np.ndarray
     _watch: SwingWatch
     _swings: bool
@@ -321,18 +322,23 @@ class ControllerBlock(BlockBase):
         return [self._packet(now, (self._rest if planned is None else planned)[None])]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
-        """A packet that leads the robot to rest; where it begins the controller starts afresh."""
+        """A packet that leads the robot to rest; where it begins the controller starts afresh. In
+        lock-step, where the plant waits for every answer, what is left of it is sent again."""
+        if self._venting and self.settings.lockstep and why != "stopped":
+            left = self._to_rest.commands[np.array(self._to_rest.due) >= self._due(now)]
+            return [self._packet(now, left if len(left) else self._to_rest.commands[-1:])]
         if self._venting or not self._hand_over.vents(now, why == "stopped"):
             return []
         self._vents += 1
         self.controller.reset()
-        self._venting = True
+        self._venting, self._why = True, why
         played = self._planned(now, -1)
         begin = self._rest if played is None else played
         end = begin if self._holds_still else self._rest
         ticks = max(round(_REST_TIME / self.settings.period), 1)
         ways = np.arange(1, ticks + 1)[:, None] / ticks
         packet = CommandPacket.regular(self._due(now), self._period, begin + ways * (end - begin))
+        self._to_rest = packet
         self._remember(packet, now)
         return [Output(self._plans, now, packet)]
 
@@ -375,7 +381,7 @@ class ControllerBlock(BlockBase):
 
     def warnings(self) -> list[str]:
         """See BlockBase."""
-        missing = self._venting and not (self._too_late or self._swings)
+        missing = self._venting and self._why == OVERDUE
         lines = ["estimate or reference is missing: vented"] if missing else []
         lines += [f"{self.title}.command: {SWINGS}: the robot is led to rest"] * self._swings
         return [*lines, *self._late(), *told_by(self.model)[1]]
@@ -573,6 +579,7 @@ class ControllerBlock(BlockBase):
         self._clipped = self._fallbacks = self._vents = 0
         self._candidates: Counter[int] = Counter()  # answers, by how many each looked at
         self._venting, self._too_late, self._answers = False, False, True
+        self._why = ""
 
 
 def _spread(counts: Mapping[int, int]) -> dict[str, int]:

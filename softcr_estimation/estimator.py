@@ -115,31 +115,33 @@ class EstimatorBlock(BlockBase):
                 "that the robot has be used: body poses, tendon lengths, the base wrench"
             )
         resampled = settings.resampled
+        self._commands, self._pressures = topics.sent, self._pressure_filter()
+        # in lock-step the plant sends it last: what has not come before it does not come
+        last = self._commands if settings.lockstep and self._pressures is not None else ""
         self.inputs = (
             # on the bench they come thrice in a period, and the pose that is waited for after them
             Input(self._actuators, "lead", resampled=resampled, wakes=not resampled),
             *(
                 Input(
                     topic, "same", resampled, needed=False,
-                    patience=self._patience, blend=blended_poses,
+                    patience=self._patience, after=last, blend=blended_poses,
                 )
                 for topic in (self._cameras,) if self._sees_tip
             ),
             *(
                 Input(
                     each.topic, "same", resampled, needed=False, blend=each.blend,
-                    patience=partial(self._patience, each.topic),
+                    patience=partial(self._patience, each.topic), after=last,
                 )
                 for each in self._further
             ),
         )  # fmt: skip
-        self._commands, self._pressures = topics.sent, self._pressure_filter()
         if self._pressures is not None:
             # in lock-step it is told once a tick, otherwise it comes when it comes
             rule: Rule = "answer" if settings.lockstep else "all"
             self.inputs += (
                 Input(
-                    self._commands, rule, needed=False, wakes=False,
+                    self._commands, rule, needed=False, wakes=settings.lockstep,
                     patience=partial(self._patience, self._commands),
                 ),
             )  # fmt: skip

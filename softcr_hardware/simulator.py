@@ -46,13 +46,6 @@ class SimulatorSettings(NodeSettings):
         description="where lock-step waits for the answer to each cycle: on the topic of plans, or "
         "on that of single commands, of a node of yours",
     )
-    lockstep_timeout: float = Field(
-        2.0,
-        ge=0.1,
-        le=60.0,
-        description="wall time to wait for a cycle's command before that (lock-step)",
-        json_schema_extra={"unit": "s"},
-    )
     duration: float = Field(
         0.0,
         ge=0.0,
@@ -94,7 +87,7 @@ class Simulator(BlockBase):
         self.inputs = (
             Input(CLOCK, "lead"),
             *(
-                (Input(answers, "answer", needed=False, patience=self._patience),)
+                (Input(answers, "answer", needed=False),)
                 if settings.lockstep
                 else (
                     Input(topics.plan, "all", needed=False),
@@ -224,7 +217,8 @@ class Simulator(BlockBase):
 
     def _is_overdue(self, now: int) -> bool:
         """Whether commands have stopped: nothing has come, or what came ran out too long ago. In
-        lock-step each cycle has its answer."""
+        lock-step each cycle waits for its answer, however long that takes; one that is refused is
+        none."""
         if self.settings.lockstep:
             return self._last is not None and self._heard < now
         return (now - self._heard) * 1e-9 > self.settings.command_timeout
@@ -235,11 +229,6 @@ class Simulator(BlockBase):
         followed = self.plant.idle()
         if followed is not None:
             self._sent = followed
-
-    def _patience(self) -> float:
-        """For the command of a cycle in lock-step [s]; once idle, soon over."""
-        waited_in_vain = self._is_idle and self._timeouts
-        return self.settings.period if waited_in_vain else self.settings.lockstep_timeout
 
     def _forget(self) -> None:
         self._last = None

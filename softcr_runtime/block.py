@@ -34,6 +34,9 @@ from softcr_runtime.tick_grid import Blend, linear
 CLOCK = "clock"
 """Topic of the samples that an executor makes for a block whose lead is its own period."""
 
+OVERDUE = "inputs overdue"
+"""Why a block is asked to be idle whose inputs have not come for `silence`."""
+
 Rule = Literal["lead", "same", "newest", "latest", "all", "answer"]
 
 
@@ -52,6 +55,8 @@ class Input:
         needed: whether there is no tick without it.
         patience: how long a sample that is not there is waited for, counted from the arrival of the
             lead [s]; a function where that changes during a run.
+        after: another input of the block, which its publisher sends after this one. Until that has
+            come this one is waited for, whatever the patience; empty: nothing tells.
         blend: the value between two values, for `resampled`.
         wakes: whether a node is woken by it, or takes it along with others; to be woken costs more.
     """
@@ -61,6 +66,7 @@ class Input:
     resampled: bool = False
     needed: bool = True
     patience: float | Callable[[], float] = np.inf
+    after: str = ""
     blend: Blend = linear
     wakes: bool = True
 

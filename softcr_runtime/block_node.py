@@ -18,7 +18,7 @@ from rclpy.lifecycle.publisher import LifecyclePublisher
 from std_srvs.srv import Trigger
 
 from softcr_models.errors import UserError
-from softcr_runtime.block import CLOCK, BlockBase, Output
+from softcr_runtime.block import CLOCK, OVERDUE, BlockBase, Output
 from softcr_runtime.budget import Budget, TimedBudget
 from softcr_runtime.codecs import Codec, codec
 from softcr_runtime.cycle_timer import CycleTimer
@@ -159,6 +159,7 @@ class BlockNode(LoopNode):
             "block": place,
             "dropped": dropped,
             "refusals": self._guard.refusals,
+            "unusable_in_a_row": self._guard.in_a_row,
             # a replay begins with these, and finds the changes among the tick records
             "before_changes": changed_values(self.settings, self._configured_with),
             **self._block.describe(),
@@ -183,8 +184,8 @@ class BlockNode(LoopNode):
                 if now >= silent_since + self._silence():
                     if not silent:
                         self._join.forget()
-                        self._tell_silence(f"inputs overdue for {self._silence():g} s")
-                    self._idle("inputs overdue")
+                        self._tell_silence(f"{OVERDUE} for {self._silence():g} s")
+                    self._idle(OVERDUE)
                     silent, silent_since = True, now
                 continue
             if silent:

@@ -84,14 +84,16 @@ class CycleTimer:
 class TickStatistics:
     """How long ticks took, in bounded memory. Safe to add in one thread and to read in another."""
 
-    def __init__(self, period: float, clock: Clock | None = None):
-        """Statistics of ticks that must be done within `period` [s].
+    def __init__(self, period: float, clock: Clock | None = None, lockstep: bool = False):
+        """Statistics of ticks that must be done within `period` [s]; in lock-step, where everybody
+        waits, none is missed.
 
         Raises:
             ValueError: the period is not positive and finite.
         """
         self.period = _checked_period(period)
         self._clock = clock or MonotonicClock()
+        self._deadline = math.inf if lockstep else self.period
         self._lock = threading.Lock()
         self._counts = np.zeros(len(_FINE_EDGES) - 1, dtype=np.int64)
         self._cycles = 0
@@ -119,7 +121,7 @@ class TickStatistics:
         now = self._clock.now()
         with self._lock:
             self._counts[bin_index] += 1
-            self._missed += duration > periods * self.period
+            self._missed += duration > periods * self._deadline
             self._sum += duration
             self._shortest = min(self._shortest, duration)
             self._longest = max(self._longest, duration)

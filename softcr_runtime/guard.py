@@ -27,6 +27,7 @@ class Guard:
     vents. Lines that differ in their numbers alone are of one kind.
 
     Attributes:
+        in_a_row: the last ticks, as far as none of them had a usable answer.
         refusals: the first line of each kind, and how often the kind came, since `reset`.
     """
 
@@ -73,7 +74,7 @@ class Guard:
             outputs = self._checked(self._block.tick(now, samples))
         except Exception as error:
             return self._refused(now, error)
-        self._in_a_row = 0
+        self.in_a_row = 0
         return outputs
 
     def idle(self, now: int, why: str) -> list[Output]:
@@ -86,13 +87,13 @@ class Guard:
 
     def warnings(self) -> list[str]:
         """A line while there are no usable answers."""
-        count = self._in_a_row
+        count = self.in_a_row
         return [f"{count} ticks in a row without a usable answer"] if count else []
 
     def _forget(self) -> None:
         self.refusals: dict[str, int] = {}
         self._first_lines: dict[str, str] = {}  # by kind
-        self._in_a_row = 0
+        self.in_a_row = 0
 
     def _checked(self, answer: Any) -> list[Output]:
         outputs = list(answer)
@@ -107,8 +108,8 @@ class Guard:
 
     def _refused(self, now: int, error: Exception) -> list[Output]:
         self._tell("tick", error)
-        self._in_a_row += 1
-        if self._in_a_row < MOST_REFUSALS:
+        self.in_a_row += 1
+        if self.in_a_row < MOST_REFUSALS:
             return list(self._block.hold(now))
         return self.idle(now, "no usable answer")
 

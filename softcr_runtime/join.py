@@ -104,9 +104,7 @@ class Join:
             return math.inf
         lead = self._leads[0]
         waited_for = (
-            lead.received + each.patience_now()
-            for each in self._partners
-            if self._found(each, lead) is None
+            self._overdue(each, lead) for each in self._partners if self._found(each, lead) is None
         )
         return min(waited_for, default=math.inf)
 
@@ -168,7 +166,7 @@ class Join:
                 samples[each.topic] = sample
                 received = max(received, sample.received)
                 continue
-            overdue = lead.received + each.patience_now()
+            overdue = self._overdue(each, lead)
             gone = self._is_past(each, lead)
             if not gone and now < overdue:
                 return None
@@ -177,6 +175,12 @@ class Join:
             if not gone and math.isfinite(now):
                 received = max(received, now)  # waiting is no work
         return Tick(lead.stamp, received, samples)
+
+    def _overdue(self, partner: Input, lead: Sample) -> float:
+        """When a sample that belongs to a lead is waited for no more [s]."""
+        if partner.after and self._reached[partner.after] < lead.stamp:
+            return math.inf
+        return lead.received + partner.patience_now()
 
     def _found(self, partner: Input, lead: Sample) -> Sample | None:
         wanted = lead.stamp if partner.rule == "same" else self._last

@@ -139,7 +139,7 @@ class LoopNode(LifecycleNode):
         self._robot_file = load_robot(self.settings.robot, self.kinds)
         self._ros_parameters.declare()
         self.counts = NodeCounts()
-        self.statistics = TickStatistics(self.settings.period)
+        self.statistics = TickStatistics(self.settings.period, lockstep=self.settings.lockstep)
         self.on_finalized: Callable[[], None] = lambda: None
         self._loop_thread: threading.Thread | None = None
         self._loop_stop = threading.Event()
@@ -502,7 +502,7 @@ class LoopNode(LifecycleNode):
         self._time.look()
         self._inputs.arrange()
         self.inbox.open()
-        self.statistics = TickStatistics(self.settings.period)
+        self.statistics = TickStatistics(self.settings.period, lockstep=self.settings.lockstep)
         super().on_activate(state)
         if not self._succeeds("activate", self.on_activate_node):
             super().on_deactivate(state)

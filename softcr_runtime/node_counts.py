@@ -80,15 +80,15 @@ class NodeCounts:
         """
         exceptions, rejected, missed, cycles, jumps = self._new(summary)
         if exceptions:
-            return ERROR, f"{exceptions} exceptions, last in {self._last_exception}"
+            return ERROR, f"{counted(exceptions, 'exception')}, last in {self._last_exception}"
         if idle:
             return OK, idle
         if jumps:
             warnings = [*warnings, f"time jumped, last by {self.last_time_jump:+.3f} s"]
         if cycles == 0 and summary["cycles"] > 0:
             return STALE, ", ".join([f"no cycle for {period:.0f} s", *warnings])
-        warnings = warnings + [f"{rejected} messages rejected"] * bool(rejected)
-        warnings = warnings + [f"{missed} cycles missed"] * bool(missed)
+        warnings = warnings + [f"{counted(rejected, 'message')} rejected"] * bool(rejected)
+        warnings = warnings + [f"{counted(missed, 'cycle')} missed"] * bool(missed)
         if warnings:
             return WARN, ", ".join(warnings)
         if summary["cycles"] == 0:
@@ -107,3 +107,8 @@ class NodeCounts:
             )
         before, self._reported = self._reported, counts
         return [count - old for count, old in zip(counts, before, strict=True)]
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in words: `1 cycle`, `2 cycles`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -26,7 +26,7 @@ import numpy as np
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_models.robot import load_robot
-from softcr_runtime.block import CLOCK, BlockBase, Output
+from softcr_runtime.block import CLOCK, OVERDUE, BlockBase, Output
 from softcr_runtime.guard import Guard, Unguarded
 from softcr_runtime.join import Join, Tick
 from softcr_runtime.sample import Sample
@@ -153,6 +153,11 @@ class VirtualExecutor:
     def blocks(self) -> dict[str, BlockBase]:
         """All blocks, by the names of their parts."""
         return {each.part.name: each.block for each in self._parts}
+
+    @property
+    def refusals(self) -> dict[str, dict[str, int]]:
+        """By part, the mistakes of its class, and how often each came; see Guard."""
+        return {each.part.name: getattr(each.guard, "refusals", {}) for each in self._parts}
 
     @property
     def missed(self) -> dict[str, int]:
@@ -329,7 +334,7 @@ class VirtualExecutor:
             if self.now >= due and each.busy_until <= self.now:
                 if not each.silent:
                     each.join.forget()
-                self._idle(each, "inputs overdue")
+                self._idle(each, OVERDUE)
                 each.silent, each.silent_since = True, self.now
                 due = self.now + round(1e9 * each.block.silence)
             self._at(max(due, self.now + 1), look)

@@ -1,5 +1,6 @@
 """The bag of a run on virtual time, as the nodes of its system would have left it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,13 @@ class VirtualRecording:
                 bag.add(TOPIC, last, records_to_message(name, topics, some))
         bag.add_statuses(
             [
-                status(name, block, executor.tick_times[name], executor.missed[name])
+                status(
+                    name,
+                    block,
+                    executor.tick_times[name],
+                    executor.missed[name],
+                    executor.refusals[name],
+                )
                 for name, block in blocks.items()
             ]
         )
@@ -93,7 +100,13 @@ def configured(name: str, block: BlockBase) -> list[DiagnosticReport]:
     return configuration_reports(name, robot.name, setting_values(settings), robot, files)
 
 
-def status(name: str, block: BlockBase, tick_times: list[float], missed: int) -> DiagnosticReport:
+def status(
+    name: str,
+    block: BlockBase,
+    tick_times: list[float],
+    missed: int,
+    refusals: Mapping[str, int],
+) -> DiagnosticReport:
     """What the node of a block would say of itself at the end of a run.
 
     Args:
@@ -101,6 +114,7 @@ def status(name: str, block: BlockBase, tick_times: list[float], missed: int) ->
         block: after the run.
         tick_times: how long its ticks took [s].
         missed: cycles that took longer than their period on virtual time, or were left out.
+        refusals: mistakes of its class, and how often each came.
     """
     settings = block.settings
     told: dict[str, Any] = {
@@ -108,6 +122,7 @@ def status(name: str, block: BlockBase, tick_times: list[float], missed: int) ->
         "mode": "lockstep" if settings.lockstep else "virtual",
         "seed": settings.seed,
         "settings": setting_values(settings),
+        "refusals": dict(refusals),
     }
     place = f"{type(block).__module__}:{type(block).__qualname__}"
     if "<" not in place:  # a class that a replay can import

@@ -1,6 +1,8 @@
 """What a supervisor hears of a running system."""
 
+from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
@@ -8,6 +10,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 
 from softcr_runtime.diagnostics import diagnostics_from_message
+from softcr_runtime.guard import MOST_REFUSALS
 from softcr_runtime.ros_executor.connections import Ends, ends_in
 from softcr_runtime.safety_state import SafetyState
 from softcr_runtime.system import System
@@ -23,6 +26,8 @@ class Heard:
         disarmed: why the valves are vented; empty while they are enabled.
         safety: the newest state of the valves; None before the first.
         simulated_time: on the system's clock [s].
+        refused: by node, the first mistake of its class.
+        unusable: by node, likewise, of those that have given no usable answer for a second.
         hand_over: how it stands with the exchange of each controller that tells it, by name.
     """
 
@@ -39,9 +44,13 @@ class Heard:
         self.safety: SafetyState | None = None
         self._generation: int | None = None  # that a beginning was first asked for
         self.simulated_time = 0.0
+        self.refused: dict[str, str] = {}
+        self.unusable: dict[str, str] = {}
+        self._failing: set[str] = set()
         self.hand_over: dict[str, str] = {}
         self._namespace = system.namespace
         self._names = [part.name for part in system.parts]
+        self._spare = {part.name for part in system.parts if part.spare}
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         if system.begin:
             topic = "safety/state"
@@ -94,11 +103,24 @@ class Heard:
         ]
         self.finished |= any(report.values.get("finished") is True for report in reports)
         self.connections |= ends_in(reports)
+        for report in reports:
+            self._notice_mistakes(report.node[1], report.values)
         self.hand_over |= {
             report.node[1]: str(report.values["hand_over"])
             for report in reports
             if "hand_over" in report.values
         }
+
+    def _notice_mistakes(self, name: str, values: Mapping[str, Any]) -> None:
+        """Diagnostics come once a second: who fails in two of them failed all the time between."""
+        if name in self._spare:
+            return
+        for line in values.get("refusals") or ():
+            self.refused.setdefault(name, line)
+        failing = int(values.get("unusable_in_a_row") or 0) >= MOST_REFUSALS
+        if failing and name in self._failing:
+            self.unusable.setdefault(name, self.refused.get(name, "it raises"))
+        (self._failing.add if failing else self._failing.discard)(name)
 
     def _on_safety(self, status: DiagnosticStatus) -> None:
         """A vent lasts until a person resets and enables the valves again: it ends the run."""

@@ -114,6 +114,14 @@ class NodeProcess:
         """Whether it runs no more."""
         return self.exit() is not None
 
+    def is_busy(self) -> bool:
+        """Whether one of its threads runs, waits for a core or a disk, or is suspended."""
+        for stat in Path(f"/proc/{self.pid}/task").glob("*/stat"):
+            with suppress(OSError):  # it has just ended
+                if stat.read_text().rpartition(")")[2].split()[0] in "RDTt":
+                    return True
+        return False
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the node and to whatever it started; nothing when all have ended."""
         with suppress(ProcessLookupError):

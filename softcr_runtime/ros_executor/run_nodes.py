@@ -192,6 +192,10 @@ class RunNodes:
             for name in process.names:
                 self._record.add(event, name, detail)
 
+    def compute(self) -> bool:
+        """Whether a process of the run computes now, or is suspended."""
+        return any(process.is_busy() for process in self.processes)
+
     def close(self) -> None:
         """Leave no process of the run, and wait for none."""
         for process in self.processes:

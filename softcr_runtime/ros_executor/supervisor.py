@@ -203,7 +203,10 @@ class Supervisor:
         ) as progress:
             task = progress.add_task("run", total=duration)
             run = RunProgress(
-                self._heard, self._system, lambda t: progress.update(task, completed=t)
+                self._heard,
+                self._system,
+                lambda t: progress.update(task, completed=t),
+                self._nodes.compute,
             )
             while not run.look():
                 self._rest(REST_TIME)

@@ -187,6 +187,11 @@ def filled(numbers: Mapping[str, Any], *templates: str) -> list[str]:
     return [_Words().vformat(template, (), numbers) for template in templates]
 
 
+def times(count: int) -> str:
+    """How often something came, in words."""
+    return "once" if count == 1 else f"{count} times"
+
+
 def _each(template: str, rows: Iterable[Sequence[str]]) -> str:
     """A template filled with the texts of every row, which are escaped."""
     return "".join(template.format(*map(escape, row)) for row in rows)

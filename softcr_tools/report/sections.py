@@ -17,7 +17,8 @@ from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.obstacle_files import obstacles_in_words
 from softcr_models.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import Signal
-from softcr_tools.report.page import KeyFigure, Summary, filled
+from softcr_runtime.node_counts import counted
+from softcr_tools.report.page import KeyFigure, Summary, filled, times
 from softcr_tools.report.plant import plant
 from softcr_tools.report.run import ARC, REFERENCES, Run
 from softcr_tools.report.verdict import verdict
@@ -32,7 +33,7 @@ COVERED = 0.95  # of the evaluated ticks at least this part should have an error
 SILENCE = 2.5  # a node unheard for so long at the end, at one status a second, had stopped [s]
 ALARMS_SHOWN = 3  # different warnings, and reasons of rejection, that are listed of a node
 
-_IN_TABLE = re.compile(r"warning: \d+ cycles missed")  # what the table of loops tells, too
+_IN_TABLE = re.compile(r"warning: \d+ cycles? missed")  # what the table of loops tells, too
 _SHAPES_EVERY = 25  # samples between two shapes that are compared
 _LOOP = (
     "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles", "deadline_ms",
@@ -622,14 +623,14 @@ def _alarms(run: Run) -> Iterator[str]:
     """Why nodes rejected messages and answers, their warnings and errors; a few of each node."""
     for node, status in run.bag.nodes.items():
         told = [
-            f"{word}{reason}, {count} times"
+            f"{word}{reason}, {times(count)}"
             for name, word in (("rejections", "rejected "), ("refusals", ""))
             for reason, count in (status.values.get(name) or {}).items()
         ]
         warned = [
             line
             if count == 1
-            else f"{line} (the last of {count})"
+            else f"{line} (and {count - 1} more like it)"
             if differed
             else f"{line}, {count} times"
             for line, count, differed in sorted(status.alarms.values(), key=lambda each: -each[1])
@@ -638,7 +639,7 @@ def _alarms(run: Run) -> Iterator[str]:
         shown = told[:ALARMS_SHOWN] + warned[:ALARMS_SHOWN]
         yield from (f"{node}: {line}" for line in shown)
         if (more := len(told) + len(warned) - len(shown)) > 0:
-            yield f"{node}: and {more} more"
+            yield f"{node}: {counted(more, 'more warning')}"
 
 
 def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softcr_tools.report.page import times
 from softcr_tools.report.run import Run
 
 MOST_MISSED = 0.05
@@ -62,10 +63,12 @@ def _failures(run: Run) -> Iterator[str]:
     in_vain = run.bag.said("simulator", "without_commands") is True and not stale
     if in_vain or not len(run.commands):
         yield "the robot was never commanded"
+    for node, status in run.bag.nodes.items():
+        for line, count in (status.values.get("refusals") or {}).items():
+            yield f"{node}: {line}, {times(count)}"
     if stale and isinstance(stale, int):
-        times = "once" if stale == 1 else f"{stale} times"
         what = "held" if run.is_tendon_driven else "vented"
-        yield f"the robot was {what} {times} because commands stopped"
+        yield f"the robot was {what} {times(stale)} because commands stopped"
     last = max((int(s.stamps[-1]) for s in (run.reference_tip, run.tip) if len(s)), default=0)
     moved = False
     for time, told in run.bag.safety:
