@@ -504,10 +504,10 @@ def test_alarms_are_listed_once_and_not_without_end(tmp_path):
     alarms = [line for line in numbers_of(tmp_path / "bag")["problems"] if "simulator" in line]
     assert alarms == [
         "simulator: rejected stale, 2 times",
-        "simulator: warning: 7 messages rejected (the last of 8)",
+        "simulator: warning: 7 messages rejected (and 7 more like it)",
         "simulator: warning: a is odd",
         "simulator: warning: b is odd",
-        "simulator: and 2 more",
+        "simulator: 2 more warnings",
     ]
 
 
