@@ -28,6 +28,7 @@ from std_srvs.srv import Trigger
 from softcr_models import load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.errors import UserError
+from softcr_runtime import configuration
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.messages import (
     pose_to_message,
@@ -753,6 +754,43 @@ def test_what_is_latched_is_told_and_can_be_reset():
     assert latched(picture) == ""
     assert "ARMED" in safety_html(picture)
     assert "commanded by /mpc &lt;1&gt;" in safety_html(picture)
+
+
+def test_the_robot_is_that_of_the_running_system(rig):
+    made = Viewer(
+        ROBOT, "127.0.0.1", free_port(), with_hand=True, context=rig.context, follows=True
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=made.run, args=(stop,))
+    thread.start()
+    try:
+        until(lambda: len(made.picture.table()["time"]) > 2, "rows of the first robot")
+        url, arm = made.page.url, load_robot("tendon_arm")
+        told = configuration.reports("estimator", arm.name, {}, arm, ())
+        rig.publish("configuration", diagnostics_to_message(told, rig.now()))
+        until(lambda: made.picture.robot == arm, "the other robot")
+        until(lambda: not made.picture.parameters, "nothing of the first robot's run")
+        assert len(made.hand.wanted) == len(arm.actuator_names)
+        assert made.page.url == url  # a browser stays where it is
+    finally:
+        stop.set()
+        thread.join()
+        made.close()
+
+
+def test_what_nobody_tells_any_more_is_no_present():
+    picture = Picture(ROBOT)
+    for stamp in range(1, 40):
+        picture.hear("estimate/rod", stamp * 10**8, rod_at(stamp * 10**8, np.zeros(3)), 0.1 * stamp)
+        picture.sample()
+    report = DiagnosticReport("estimator: loop", 0, "70 Hz", ROBOT.name, {})
+    picture.hear("/diagnostics", 0, [report], 3.9)
+    assert picture.silent_for(4.0) == 0.0
+    assert picture.table(picture.silent_for(13.9))["time"][-1] == pytest.approx(-10.0)
+    assert "silent for 10 s" in state_html(picture, 13.9, {})
+    picture.forget()
+    assert not len(picture.table()["time"])
+    assert "estimator" not in state_html(picture, 14.0, {})
 
 
 def test_sliders_without_an_open_page_say_nothing(viewer, rig):

@@ -24,6 +24,7 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from softcr_models.robot import Robot
+from softcr_runtime import configuration
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.codecs import expected_of
 from softcr_runtime.cycle_timer import CycleTimer
@@ -37,7 +38,7 @@ from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
-from softcr_tools.viewer.shape import AnyRobot, size_of
+from softcr_tools.viewer.shape import AnyRobot, robot_told, size_of
 
 RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
 MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
@@ -49,6 +50,7 @@ _BESIDE = (  # topics that are heard beside those whose flow is shown
 )  # fmt: skip
 _NAME = "viewer_"  # of every view, before its process's number; other views are heard if they speak
 _COMMAND, _PLAN, _SHAPE = "pressure/command", "pressure/plan", "estimate/shape"
+_CONFIGURATION = configuration.TOPIC
 _DEPTH = 200  # messages that wait while the machine is busy elsewhere: seconds of each topic
 _OWN_STAMPS = 100  # remembered, to tell our commands from those of others
 _MOST_REASONS = 5  # of rejection, shown on the page
@@ -65,27 +67,29 @@ class Viewer(Node):
         with_hand: bool,
         namespace: str = "/",
         context: Context | None = None,
+        follows: bool = False,
     ):
         """Subscribe what a robot's system says, in a namespace, and serve the page on an address
-        and a free port; `with_hand`: whether it has sliders, which an arm has not."""
+        and a free port.
+
+        Args:
+            robot: that is shown.
+            host, port: of the page.
+            with_hand: whether it has sliders, which an arm has not.
+            namespace: of the robot's system.
+            context: of ROS; None: the default one.
+            follows: whether another robot is shown where the running system tells one.
+        """
         # two views at a time must not take each other's commands for their own
         super().__init__(
             f"{_NAME}{os.getpid()}", namespace=namespace, context=context,
             start_parameter_services=False,
         )  # fmt: skip
-        self._robot, self._radius = robot, size_of(robot).radius
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self)
-        self._decoders: dict[str, Callable[[Any], Any]] = {}
-        self._rejected: Counter[str] = Counter()
         self._inbox = Mailbox(self.context, self._reject)
-        self.picture = Picture(robot)
-        with_hand = with_hand and isinstance(robot, Robot)
-        inputs = shown_inputs(robot) if isinstance(robot, Robot) else ()
-        self._actuators = tuple(each.name for each in inputs)
-        self.hand = HandControl(inputs)
-        self._hand_page: int | None = None  # whose page switched the sliders on
-        self._with_hand = with_hand
+        self._follows, self._may_command = follows, with_hand
+        self._know(robot)
         self._command: Any = None  # only while it is needed: the valves follow one node's commands
         self._commanded = -math.inf  # when a command was last sent [s]
         self._shape, self._markers = self._offer(_SHAPE), self._offer("markers")
@@ -96,9 +100,42 @@ class Viewer(Node):
             name: self.create_client(Trigger, f"valves/{name}") for name in ("vent", "reset")
         }
         self._asking: tuple[float, Future] | None = None
-        for topic in (*HEARD, *_BESIDE, *((_COMMAND, _PLAN) if with_hand else ())):
+        for topic in (*HEARD, *_BESIDE, _CONFIGURATION, *((_COMMAND, _PLAN) if with_hand else ())):
             self._receive(topic)
         self.page = Page(robot, host, port, self.vent, with_hand, self.reset)
+
+    def _know(self, robot: AnyRobot) -> None:
+        """Begin anew with a robot."""
+        self._robot, self._radius = robot, size_of(robot).radius
+        self._decoders: dict[str, Callable[[Any], Any]] = {}
+        self._rejected: Counter[str] = Counter()
+        self.picture = Picture(robot)
+        inputs = shown_inputs(robot) if isinstance(robot, Robot) else ()
+        self._actuators = tuple(each.name for each in inputs)
+        self.hand = HandControl(inputs)
+        self._hand_page: int | None = None  # whose page switched the sliders on
+        self._with_hand = self._may_command and isinstance(robot, Robot)
+
+    def _hear_configuration(self, told: AnyRobot | None, received: float) -> bool:
+        """A node was configured: where nothing flows a run begins, of this robot or another.
+        Returns whether another robot is shown now."""
+        picture = self.picture
+        if told is not None and told != self._robot:
+            if self._follows:
+                self.hand.switch(False)
+                self._use_hand(passed=0.0)
+                self._know(told)
+                self.page.show(told)
+                self.get_logger().info(f"the running system's robot is {told.name}")
+                return True
+            self._reject(
+                _CONFIGURATION,
+                f"the running system's robot is {told.name}: start the view without --robot",
+            )
+        elif picture.silent_for(received):
+            picture.forget()
+            self._rejected.clear()
+        return False
 
     def run(self, stop: threading.Event) -> None:
         """Watch and draw until `stop` is set."""
@@ -149,6 +186,8 @@ class Viewer(Node):
         if kind.profile not in ("latched", "diagnostics"):
             profile.reliability = QoSReliabilityPolicy.BEST_EFFORT
             profile.depth = _DEPTH
+        if topic == _CONFIGURATION:  # each node tells its own
+            profile.depth = _DEPTH
         subscription = self.create_subscription(
             kind.message_class(), kind.name, lambda _: None, profile, callback_group=LeftAlone(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
@@ -170,6 +209,9 @@ class Viewer(Node):
         """Stamp [ns] and value of a message."""
         if topic == "safety/state":
             return 0, diagnostics_from_message(SimpleNamespace(status=[message]))[0]
+        if topic == _CONFIGURATION:
+            told = configuration.configurations([message]).values()
+            return 0, next((robot_told(each.robot) for each in told if each.robot), None)
         if topic == "/diagnostics":
             said = diagnostics_from_message(message)
             return 0, [each for each in said if each.node[0] == self.get_namespace().strip("/")]
@@ -192,6 +234,10 @@ class Viewer(Node):
             if letter.topic in (_COMMAND, _PLAN):
                 if letter.stamp not in self._own_stamps:
                     self._foreign = max(self._foreign, letter.received)
+                continue
+            if letter.topic == _CONFIGURATION:
+                if self._hear_configuration(letter.value, letter.received):
+                    return  # what came with it was decoded for the robot before
                 continue
             self.picture.hear(letter.topic, letter.stamp, letter.value, letter.received)
             self.picture.sample()

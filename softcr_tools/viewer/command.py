@@ -17,13 +17,16 @@ from softcr_runtime.console import ended_by_signals, say, step
 from softcr_runtime.namespaces import Namespace, absolute
 from softcr_runtime.ros_context import ros_context
 
+UNTIL_TOLD = "licher2025"
+"""The robot that is shown until a running system tells its own."""
+
 PORT = 8090  # of the page; 8080 is the emulated Net F/T box's
 
 
 @command
 def view(
     *,
-    robot: str = "licher2025",
+    robot: str = "",
     host: str = "127.0.0.1",
     port: Annotated[int, Field(ge=1, le=65535)] = PORT,
     namespace: Namespace = "",
@@ -37,7 +40,7 @@ def view(
     time. The page opens only by the URL that is printed: it holds a token, new in each run.
 
     Args:
-        robot: name or YAML file.
+        robot: name or YAML file; empty: the robot of the running system, which tells it.
         host: address to serve on; with another one than this machine's whoever has the URL may
             watch and vent, and the page has no sliders. Nothing is encrypted: prefer an SSH tunnel.
         port: of the page, from 1 to 65535.
@@ -49,13 +52,15 @@ def view(
     """
     if importlib.util.find_spec("viser") is None:
         raise UserError("viser is not installed: pip install 'softcr[view]'")
-    described = load_robot(robot, ("rod", "arm", "strain"))
+    described = load_robot(robot or UNTIL_TOLD, ("rod", "arm", "strain"))
     console, with_hand = Console(), ipaddress.ip_address(check_free(host, port)).is_loopback
     with ended_by_signals() as stop, ros_context():
         with step(console, "starting the live view"):
             from softcr_tools.nodes.viewer import Viewer
 
-            viewer = Viewer(described, host, port, with_hand, absolute(namespace))
+            viewer = Viewer(
+                described, host, port, with_hand, absolute(namespace), follows=not robot
+            )
         say(console, f"live view: {viewer.page.url} (Ctrl-C ends)")
         if not with_hand:
             say(console, f"--host {host}: others see the page, so it has no sliders")

@@ -64,6 +64,14 @@ class Page:
         # a banner cannot be switched off
         with redirect_stdout(io.StringIO()), door.installed():
             self._server = viser.ViserServer(host, port, label="softcr", verbose=False)
+        self._vent, self._reset, self._with_hand = vent, reset, with_hand
+        self._latched = False
+        self.show(robot)
+
+    def show(self, robot: AnyRobot) -> None:
+        """Make the page that of another robot, whose numbers of the past are none of this one's."""
+        self._server.scene.reset()
+        self._server.gui.reset()
         self._scene = Scene(self._server, size_of(robot), robot)
         self._scene_drawn = self._plots_drawn = -np.inf
         gui = self._server.gui
@@ -75,15 +83,14 @@ class Page:
         self._hand: _HandPanel | None = None
         self._answer: Any = None
         self._reset_button: Any = None
-        self._reset, self._latched = reset, False
         if isinstance(robot, Robot):
             button = gui.add_button("Vent", color="red", icon=viser.Icon.WIND)
-            button.on_click(lambda _: vent())
+            button.on_click(lambda _: self._vent())
             self._reset_button = gui.add_button("Reset the latch", disabled=True)
             self._reset_button.on_click(lambda _: self._pressed_reset())
             self._answer = gui.add_html("")
         self._state = gui.add_html("")
-        if isinstance(robot, Robot) and with_hand:
+        if isinstance(robot, Robot) and self._with_hand:
             self._hand = _HandPanel(self._server, robot, self.events)
         self._plots = Plots(self._server)
 
@@ -120,7 +127,7 @@ class Page:
                 self._reset_button.disabled = not self._latched
             state = state_html(picture, now, rejected) + values_html(picture, now)
             self._state.content = _padded(state)
-            self._plots.draw(picture)
+            self._plots.draw(picture, now)
             if self._hand is not None:
                 self._hand.draw(hand)
 

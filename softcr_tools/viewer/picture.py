@@ -70,6 +70,7 @@ class Picture:
         frame: that positions are in.
         diagnostics, safety: the newest status of each node by its name, and safety/state.
         received: when each topic was last heard, on the monotonic clock [s].
+        told: when each node last told its status, on the same clock [s].
     """
 
     def __init__(self, robot: AnyRobot) -> None:
@@ -88,6 +89,7 @@ class Picture:
         self.diagnostics: dict[str, DiagnosticReport] = {}
         self.safety: DiagnosticReport | None = None
         self.received: dict[str, float] = {}
+        self.told: dict[str, float] = {}
         self._obstacles: tuple[Any, ObstacleFile | None] = None, None  # as told, and as read
         self.robot, self._makers = robot, shape_makers(robot)
         self._estimates = tuple(topic for topic in self._makers if topic.startswith("estimate/"))
@@ -106,6 +108,7 @@ class Picture:
             self.safety = value
         elif topic == "/diagnostics":
             self.diagnostics |= {report.name.partition(":")[0]: report for report in value}
+            self.told |= {report.name.partition(":")[0]: received for report in value}
         else:
             if stamp < self.stamp - round(1e9 * _RESTART):
                 self._newest.clear()
@@ -276,10 +279,24 @@ class Picture:
         """Whether a topic was heard lately; `now` on the clock of `received` [s]."""
         return now - self.received.get(topic, -np.inf) <= STALE
 
-    def table(self) -> dict[str, np.ndarray]:
+    def silent_for(self, now: float) -> float:
+        """How long nothing that is drawn was heard; `now` on the clock of `received` [s]."""
+        heard = [self.received[topic] for topic in self._newest if topic in self.received]
+        age = now - max(heard, default=now)
+        return age if age > STALE else 0.0
+
+    def forget(self) -> None:
+        """Know nothing any more of what was heard: another run begins."""
+        self._newest.clear()
+        self._rows.clear()
+        self.received.clear()
+        self.diagnostics.clear()
+        self._columns = dict.fromkeys(_ALWAYS)
+
+    def table(self, age: float = 0.0) -> dict[str, np.ndarray]:
         """The last `WINDOW` seconds, oldest row first, NaN where nothing was known: by name, each
-        (rows,), `time` before the newest row [s, at most 0] and the columns."""
-        time = np.array([1e-9 * (stamp - self._rows[-1][0]) for stamp, _ in self._rows])
+        (rows,), `time` [s] and the columns. The newest row is at `-age`."""
+        time = np.array([1e-9 * (stamp - self._rows[-1][0]) - age for stamp, _ in self._rows])
         rows = np.full((len(self._rows), len(self._columns)), np.nan)
         for into, (_, row) in zip(rows, self._rows, strict=True):
             into[: len(row)] = row

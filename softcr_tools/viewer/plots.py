@@ -31,9 +31,10 @@ class Plots:
         panel.dock_left()
         panel.set_width(PANEL_WIDTH)
 
-    def draw(self, picture: Picture) -> None:
-        """Replace the curves, and add the plots of what was not heard before."""
-        table = picture.table()
+    def draw(self, picture: Picture, now: float) -> None:
+        """Replace the curves, and add the plots of what was not heard before; `now` on the clock of
+        `Picture.received` [s]. What nobody tells any more moves away to the left."""
+        table = picture.table(picture.silent_for(now))
         if not len(table["time"]):
             return
         for order, (title, curves) in enumerate(_curves(picture, table).items()):

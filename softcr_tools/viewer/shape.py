@@ -1,13 +1,16 @@
 """A robot's size, and its shape as poses along its centre line, from whatever tells it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 from scipy.spatial.transform import Rotation
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
+from softcr_models.errors import UserError
 from softcr_models.robot import Robot
 from softcr_models.strain.arm import StrainArm
 from softcr_models.strain.kinematics import StrainKinematics, kinds_first, transforms
@@ -15,6 +18,15 @@ from softcr_models.strain.kinematics import StrainKinematics, kinds_first, trans
 _ARC_POINTS, _ARM_POINTS, _STRAIN_POINTS = 13, 25, 31  # of a backbone that is drawn
 
 AnyRobot = Robot | Arm | StrainArm
+
+
+def robot_told(content: Mapping[str, Any]) -> AnyRobot | None:
+    """The robot that a running node told; None where it is of no kind that is known here."""
+    kinds: tuple[type[AnyRobot], ...] = (Robot, Arm, StrainArm)
+    for kind in kinds:
+        with suppress(ValidationError, UserError):
+            return kind.model_validate(content)
+    return None
 
 
 class Shape(NamedTuple):

@@ -16,6 +16,7 @@ from softcr_tools.viewer.picture import HEARD, Picture
 GOOD = "#188038"
 _LEVELS = {0: GOOD, 1: REFERENCE, 3: MEASURED}
 _INPUT_COLOURS = ("#1a73e8", "#188038", "#b8860b", "#7b3fa0", "#c5221f", "#1f2933")
+_SILENT = 3.0  # without a status, of which there is one a second [s]
 _MEAN_OVER = 1.0  # [s] errors in words are means
 
 HAND_RULES = (
@@ -35,7 +36,9 @@ def safety_html(picture: Picture) -> str:
     """The safety state: action, reason, latch and what keeps the valves from being enabled."""
     report = picture.safety
     if report is None:  # between an arm's controller and its motors no node stands
-        silence = _pill("no valves", MEASURED) + _small("nothing tells safety/state: a simulation?")
+        silence = _pill("no valves", MEASURED) + _small(
+            "no valves tell their state: a simulation has none"
+        )
         return silence if picture.has_chambers else ""
     state, colour = SafetyState.of(report), _LEVELS.get(report.level, LIMIT)
     lines = _pill("disarmed", MEASURED)
@@ -55,6 +58,14 @@ def safety_html(picture: Picture) -> str:
     return lines
 
 
+def _health(picture: Picture, name: str, now: float) -> tuple[str, str]:
+    """What a node said of itself last, or for how long it has said nothing."""
+    report, age = picture.diagnostics[name], now - picture.told.get(name, now)
+    if age > _SILENT:
+        return _dotted(MEASURED, name), f"silent for {age:.0f} s"
+    return _dotted(_LEVELS.get(report.level, LIMIT), name), escape(report.message)
+
+
 def _counted(counts: dict[str, tuple[int, int]]) -> str:
     return ", ".join(f"{name} {count} of {needed}" for name, (count, needed) in counts.items())
 
@@ -62,10 +73,7 @@ def _counted(counts: dict[str, tuple[int, int]]) -> str:
 def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
     """What is heard, how large the errors are and how the nodes feel; `now` on the clock of
     `Picture.received` [s], `rejected`: how often messages were refused, by reason."""
-    health = [
-        (_dotted(_LEVELS.get(report.level, LIMIT), name), escape(report.message))
-        for name, report in sorted(picture.diagnostics.items())
-    ]
+    health = [_health(picture, name, now) for name in sorted(picture.diagnostics)]
     errors = (_error(picture, kind, now) for kind in ("estimate", "measured"))
     return "".join((
         _table([*errors, _model(picture, now), *_forces(picture)]),
