@@ -322,3 +322,22 @@ def test_the_estimator_on_a_bench_finds_a_rod_that_is_softer_than_its_file():
     assert block.describe()["predicted_only"] <= 4  # before the first pose and after the last
     assert np.mean(errors[70:-3]) < 1.5e-3
     assert estimate.parameters["bending_compliance"] == pytest.approx(softer, rel=0.05)
+
+
+def test_what_its_publisher_sends_before_another_topic_is_waited_for_until_that_has_come():
+    join = Join(
+        (
+            Input("state", "lead"),
+            Input("pose", "same", needed=False, patience=0.1, after="sent"),
+            Input("sent", "answer", needed=False),
+        ),
+        "every",
+        1.0,
+    )
+    join.put(Sample("state", 10, None, 0.0))
+    assert join.take(1e6) is None  # however long ago the lead came
+    assert join.wake() == math.inf
+    join.put(Sample("sent", 10, None, 1e6))
+    tick = join.take(1e6)
+    assert tick.stamp == 10
+    assert "pose" not in tick.samples
