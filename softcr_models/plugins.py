@@ -5,8 +5,10 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +32,24 @@ def absolute_place(place: str) -> str:
     return place
 
 
+_asked: list[Callable[[str, str], None]] = []
+
+
+@contextmanager
+def asking(judge: Callable[[str, str], None]) -> Iterator[None]:
+    """Ask somebody about each class before its code is imported, in all threads, as long as this
+    lasts.
+
+    Args:
+        judge: told the place and what it is for, in words; raises UserError to refuse it.
+    """
+    _asked.append(judge)
+    try:
+        yield
+    finally:
+        _asked.remove(judge)
+
+
 Place = Annotated[str, AfterValidator(absolute_place)]
 """A setting that names a class: nodes and replay elsewhere find what it names here."""
 
@@ -51,6 +71,8 @@ def load_class(place: str, what: str, base: type | None = None) -> Any:
         raise UserError(
             f"{what} {place!r}: must be package.module:Class or path/file.py:Class, or a known name"
         )
+    for judge in tuple(_asked):
+        judge(place, what)
     module = _module(where, place, what)
     found = getattr(module, name, None)
     if not inspect.isclass(found):
@@ -62,6 +84,34 @@ def load_class(place: str, what: str, base: type | None = None) -> Any:
     if base is not None and not issubclass(found, base):
         raise UserError(f"{what} {place!r}: is not a {base.__name__}")
     return found
+
+
+def file_of_place(place: str) -> Path | None:
+    """The file that `load_class` would run for a place, found without running anything.
+
+    Returns:
+        None where there is no such file, where it depends on the working directory, and for code
+        that is not in a file of Python's.
+    """
+    where = place.rpartition(":")[0]
+    if where.endswith(".py"):
+        path = Path(where)
+        return path.resolve() if path.is_absolute() and path.is_file() else None
+    first, *rest = where.split(".")
+    try:
+        spec = importlib.util.find_spec(first)
+        for number, _ in enumerate(rest, 2):
+            within = spec.submodule_search_locations if spec is not None else None
+            name = ".".join((first, *rest)[:number])
+            spec = PathFinder.find_spec(name, within) if within is not None else None
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    path = Path(spec.origin).resolve()
+    # the folder in which the first name was found
+    root = path.parents[len(rest) + (path.name == "__init__.py")]
+    return None if root == Path.cwd() else path
 
 
 def made(make: Callable[..., Any], *arguments: Any) -> Any:

@@ -13,7 +13,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 from softcr_models.rod.stepper import Retries, Run
 from softcr_models.rod_model import RodModel, rod_robot
 
-_ON_GPU = "softcr_models.cuda.prediction:CudaRodPrediction"
+ON_GPU = "softcr_models.cuda.prediction:CudaRodPrediction"
 """By its place: it is derived from the class here, and imports torch."""
 
 
@@ -75,7 +75,7 @@ class RodPrediction(RodModel):
             curvature_stiffness=known.stiffens,
         )
         if resolve_device(own.device, "rod") == "cuda":
-            on_gpu: type[RodPrediction] = load_class(_ON_GPU, "model")
+            on_gpu: type[RodPrediction] = load_class(ON_GPU, "model")
             try:
                 return on_gpu(rod, own.substeps, own.single_precision)
             except UserError:  # a rod that is none for a GPU

@@ -147,6 +147,11 @@ def names(kind: Kind) -> tuple[str, ...]:
     return tuple(_TABLE[kind])
 
 
+def places() -> set[str]:
+    """Where everything with a name is, and who runs it."""
+    return {each.place for kind in _TABLE.values() for each in kind.values()} | {*_BLOCKS.values()}
+
+
 def nodes(kind: Kind) -> tuple[str, ...]:
     """Names of nodes that run something of a kind."""
     return tuple(each.node for each in _TABLE[kind].values() if each.node)

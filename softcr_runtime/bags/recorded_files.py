@@ -1,5 +1,6 @@
 """The files that a run was configured with, as its bag holds them, for who has not got them."""
 
+import re
 import shutil
 import tempfile
 import weakref
@@ -9,11 +10,13 @@ from typing import Any
 
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.small_files import content_of
 from softcr_models.yaml_files import is_path
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.configuration import TOPIC, Configuration, NamedFile, configurations
 
-_CODE = (".py",)
+_DATA = re.compile(r"\w[\w.+ -]*\.(yaml|yml|json|safetensors|csv|npz)")
+"""Names of files that are written here."""
 
 
 def recorded_configurations(bag: Bag) -> dict[str, Configuration]:
@@ -47,8 +50,9 @@ class RecordedFiles:
     def instead(self, node: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Settings by name that name other files than `values`: those of the run.
 
-        A file that this machine has, and that holds the same, is used where it is. Code that a run
-        was made with is never run from a bag.
+        A shipped file that is here and holds the same is used where it is. No other file of this
+        machine is looked at: a bag may name any. Code that a run was made with is never run from a
+        bag.
 
         Args:
             node: its name.
@@ -62,8 +66,7 @@ class RecordedFiles:
         for setting in dict.fromkeys(each.setting for each in told.files):
             files = [each for each in told.files if each.setting == setting]
             is_meant = all(values.get(setting) == each.given for each in files)
-            code = any(each.path.endswith(_CODE) for each in files)
-            if is_meant and not code and not all(map(_is_here, files)):
+            if is_meant and all(map(_is_data, files)) and not all(map(_is_shipped, files)):
                 changed[setting] = str(self._written(node, setting, files))
         return changed
 
@@ -73,27 +76,28 @@ class RecordedFiles:
             weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(dir=self._directory))
         for each in files:
-            path, here = folder / Path(each.path).name, _on_this_machine(each)
+            path = folder / Path(each.path).name
             try:
                 path.write_bytes(each.content)
             except (OSError, ValueError) as error:
                 raise UserError(f"{each.path!r} of the bag cannot be written: {error}") from None
-            why = "differs" if here.is_file() else "does not exist"
-            self.notes.append(f"the {node}'s {setting} is the run's, from the bag: {here} {why}")
+            self.notes.append(f"the {node}'s {setting} is the run's, from the bag: {path.name}")
         # a network is named without the endings of its files
         return path if len(files) == 1 else path.with_suffix("")
 
 
-def _on_this_machine(file: NamedFile) -> Path:
-    """Where the value of its setting would be looked for here."""
-    given, path = Path(file.given), Path(file.path)
-    if is_path(given) or given.suffix == path.suffix:
-        return given.with_name(path.name)
-    return config_directory() / path.parent.name / path.name
+def _is_data(file: NamedFile) -> bool:
+    """Whether its name is one of data, and of nothing else."""
+    return _DATA.fullmatch(Path(file.path).name) is not None
 
 
-def _is_here(file: NamedFile) -> bool:
+def _is_shipped(file: NamedFile) -> bool:
+    """Whether this machine has the same under the name that the setting has."""
+    path = Path(file.path)
+    folder = path.parent.name
+    if is_path(file.given) or Path(file.given).suffix == path.suffix or not folder.isidentifier():
+        return False
     try:
-        return _on_this_machine(file).read_bytes() == file.content
-    except (OSError, ValueError):
+        return content_of(config_directory() / folder / path.name) == file.content
+    except (OSError, ValueError, UserError):
         return False

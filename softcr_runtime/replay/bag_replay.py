@@ -4,6 +4,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from softcr_runtime.replay.recorded_messages import (
 )
 from softcr_runtime.replay.recorded_run import RecordedRun
 from softcr_runtime.replay.replayed import ReplayedBlock, ReplayExecutor, Samples, inputs_of
+from softcr_runtime.replay.trust import Trust
 from softcr_runtime.settings import setting_values
 from softcr_runtime.topics import TOPICS
 
@@ -49,11 +51,13 @@ class ReplayTask:
         robot: of all models; None for the run's.
         changes: parameters other than the run's, by node and name; those of the estimator stand
             under the empty name, too.
+        trusted: whether code and files that the bag alone names are run and read.
     """
 
     controller: bool
     robot: str | None
     changes: Mapping[str, Mapping[str, Any]]
+    trusted: bool = False
 
     def of(self, *names: str) -> dict[str, Any]:
         """What is changed of a node that has these names, the last one's changes foremost."""
@@ -80,13 +84,22 @@ class BagReplay:
         lead_count: messages that the estimator's ticks are led by.
     """
 
-    def __init__(self, bag: Bag, task: ReplayTask) -> None:
+    def __init__(
+        self, bag: Bag, task: ReplayTask, say: Callable[[str], None] = lambda line: None
+    ) -> None:
         """Read what the nodes of a run told of themselves, and make their blocks.
 
+        Args:
+            bag: of the run.
+            task: what to replay.
+            say: shows a line about each file that a trusted bag names, before it is used.
+
         Raises:
-            UserError: a needed topic is missing, a parameter is not allowed.
+            UserError: a needed topic is missing, a parameter is not allowed, or the bag names code
+                or files and is not trusted.
         """
         self._bag, self._task = bag, task
+        self._trust = Trust(bag.path, [task.robot, task.changes], task.trusted, say)
         self._run = run = RecordedRun.of(bag)
         self.settings: dict[str, dict[str, Any]] = {}
         self.notes: list[str] = []
@@ -95,7 +108,8 @@ class BagReplay:
         nodes = [run.estimator, *(run.controllers if task.controller else ())]
         for node in task.changes.keys() - {"", *_ROLES, *nodes}:
             raise UserError(f"--set {node}...: the nodes of this replay are {', '.join(nodes)}")
-        self._blocks = {node: self._made(node) for node in nodes}
+        with self._trust.asking():
+            self._blocks = {node: self._made(node) for node in nodes}
         if len(nodes) > 2:
             self.notes.append(
                 f"{len(nodes) - 1} controllers were exchanged in the run, and are in the replay: "
@@ -162,8 +176,9 @@ class BagReplay:
         self._reading.begin()
         began = time.monotonic()
         try:
-            for moment, name, payload in heapq.merge(copies, outputs, key=lambda entry: entry[0]):
-                recording.write(name, moment, payload)
+            with self._trust.asking():
+                for moment, name, payload in heapq.merge(copies, outputs, key=itemgetter(0)):
+                    recording.write(name, moment, payload)
             taken = time.monotonic() - began
         finally:
             failure = recording.close().failure
@@ -184,7 +199,9 @@ class BagReplay:
 
     def _made(self, node: str) -> BlockBase:
         """The block of a node, with the run's settings and the changed ones."""
-        block, settings, line = self._run.block(node, self._task.of(*self._names(node)))
+        block, settings, line = self._run.block(
+            node, self._task.of(*self._names(node)), self._trust
+        )
         robot, difference = self._run.robot(settings, block.kinds)
         self.settings[node] = setting_values(settings)
         self.notes += [line, *(each for each in self._run.files.notes if each not in self.notes)]

@@ -24,6 +24,7 @@ from softcr_runtime.replay.recorded_events import (
     recorded_events,
     told_estimates,
 )
+from softcr_runtime.replay.trust import Trust, names_of_files
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.tick_records import CHANGE, TICK, TickRecord
 
@@ -99,11 +100,14 @@ class RecordedRun:
 
         return tuple(sorted(said, key=began)) or (first,)
 
-    def block(self, node: str, changes: Mapping[str, Any]) -> tuple[type[BlockBase], Any, str]:
+    def block(
+        self, node: str, changes: Mapping[str, Any], trust: Trust
+    ) -> tuple[type[BlockBase], Any, str]:
         """The block class of a node, its settings with some changed, and where these are from.
 
         Raises:
-            UserError: the bag does not say what the node was, or a parameter is not allowed.
+            UserError: the bag does not say what the node was, names code or a file that is not
+                trusted, or a parameter is not allowed.
         """
         told = self.said.get(node, {})
         place = told.get("block") or BLOCKS.get(node)
@@ -119,20 +123,32 @@ class RecordedRun:
         # live changes are events of their own: the run began without them
         before = told.get("before_changes")
         values = values | before if isinstance(before, dict) else values
-        values = values | self.files.instead(
+        replaced = self.files.instead(
             node, {name: value for name, value in values.items() if name not in changes}
         )
+        values = values | replaced
+        if "policy" in replaced:
+            values["controller"], _, _ = str(values.get("controller")).partition(":")
         changed = ", ".join(f"{name} = {value}" for name, value in changes.items())
         line = f"settings of the {node} are from {source}" + f"; {changed}" * bool(changed)
+        records = self.records.get(node, ())
         if told.get("block"):
-            records = self.records.get(node, ())
+            recorded = as_it_was(values, records)
             if "estimator" in values and heard_commands(records):
                 line += (
                     "; the run filtered its pressures by commands and not by what was played: "
                     "replayed with pressure_filter = False"
                 )
-            return block, block.settings_of(changes, recorded=as_it_was(values, records)), line
-        return block, block.settings_of({**settings_today(node, values), **changes}), line
+        else:
+            recorded = settings_today(node, values)
+        given = {*changes, *replaced}
+        # by their text first: to know the settings, files are read
+        trust.judge_files(node, recorded, given, ())
+        known = block.settings_model({**recorded, **changes})
+        trust.judge_files(node, recorded, given, {*names_of_files(known)})
+        if told.get("block"):
+            return block, block.settings_of(changes, recorded=recorded), line
+        return block, block.settings_of({**recorded, **changes}), line
 
     def events(
         self, node: str, block: BlockBase, timing_changed: bool

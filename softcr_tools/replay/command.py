@@ -29,6 +29,7 @@ def replay(
     online: bool = False,
     rate: float = 1.0,
     wait: float = 5.0,
+    trust_bag: bool = False,
     namespace: Namespace | None = None,
 ) -> int:
     """Replay a recorded run.
@@ -51,11 +52,13 @@ def replay(
         controller: the run's controller too, in open loop.
         robot: another robot for the models; name or YAML file.
         changes: PARAMETER=VALUE of the estimator, or with controller. before it of the controller;
-            repeatable.
+            estimator=PLACE and controller=PLACE name another class; repeatable.
         output: directory of the new bag; BAG-replay where none is named.
         online: publish the recorded sensors.
         rate: online, speed as a factor, from 0.01 to 100.
         wait: online, for a subscriber at most [s].
+        trust_bag: run the code and read the files that the bag names on this machine; each is told
+            with its digest first. Code that the bag holds is never run.
         namespace: of the robot, in a bag that holds several; online also where to publish, if not
             where it was recorded.
 
@@ -69,7 +72,10 @@ def replay(
     if online:
         from softcr_tools.replay.online import publish
 
-        offline = {"set": changes, "robot": robot, "output": output, "controller": controller}
+        offline = {
+            "set": changes, "robot": robot, "output": output, "controller": controller,
+            "trust-bag": trust_bag,
+        }  # fmt: skip
         for name in [name for name, value in offline.items() if value]:
             raise UserError(f"--{name}: is for the offline replay, not for --online")
         publish(opened, rate, wait, console, namespace)
@@ -78,7 +84,7 @@ def replay(
     from softcr_tools.replay import offline as again
 
     output = output or _beside(opened.path)
-    task = ReplayTask(controller, robot or None, _changes(changes or (), controller))
+    task = ReplayTask(controller, robot or None, _changes(changes or (), controller), trust_bag)
     console.print(again.replay(opened, task, output, console).table())
     say(console, f"bag and comparison: {output}")
     return 0
@@ -103,8 +109,10 @@ def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]
     changes: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        node, _, parameter = name.partition(".")
-        if node not in nodes:
+        node, dot, parameter = name.partition(".")
+        if not dot and name in ("estimator", "controller"):  # the class of that role
+            parameter = name
+        elif node not in nodes:
             node, parameter = "", name
         if not equals or not parameter:
             raise UserError(

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from softcr_models.errors import UserError
 from softcr_runtime import figure_style as look
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import BagSignals, Signal, read_signals
-from softcr_runtime.console import compile_kernels, step
+from softcr_runtime.console import compile_kernels, say, step
 from softcr_runtime.replay.bag_replay import BagReplay, Counts, ReplayTask
 
 
@@ -84,7 +85,7 @@ def replay(bag: Bag, task: ReplayTask, output: Path, console: Console) -> Compar
     # as every node does: more threads give other bits, and the matrices are small
     threadpool_limits(limits=1, user_api="blas")
     with step(console, "preparing"):
-        again = BagReplay(bag, task)
+        again = BagReplay(bag, task, partial(say, console))
     try:
         with Progress(console=console) as progress:
             bar = progress.add_task("replaying", total=again.lead_count)
