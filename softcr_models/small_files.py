@@ -1,8 +1,10 @@
 """Files that are read whole, and so must be regular and small: of `config/`, of users, of bags."""
 
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 from softcr_models.errors import UserError
 
@@ -29,3 +31,15 @@ def content_of(path: Path, largest: int = LARGEST) -> bytes:
         if about.st_size > largest:
             raise UserError(f"{path}: has {about.st_size} bytes, allowed are {largest}")
         return file.read(largest + 1)[:largest]
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """What a text in JSON says.
+
+    Raises:
+        ValueError: it is none, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

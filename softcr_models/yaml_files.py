@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
+from softcr_models.small_files import content_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -73,7 +74,7 @@ def read_mapping(path: Path, what: str) -> dict[str, Any]:
             something else.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(content_of(path).decode("utf-8"), _Loader)
     except FileNotFoundError:
         known = (
             ", ".join(sorted(file.name for file in path.parent.glob("*.yaml"))) or "no YAML file"

@@ -8,7 +8,6 @@ that files with these endings share. A class of `path/file.py:Class` names a fil
 
 import base64
 import binascii
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from softcr_models.errors import UserError
+from softcr_models.small_files import parsed_json
 from softcr_models.yaml_files import yaml_path
 from softcr_runtime.diagnostics import OK, DiagnosticReport
 
@@ -166,7 +166,7 @@ def _told_by(message: Any) -> dict[str, Configuration]:
 
 def _mapping(text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        told = parsed_json(text)
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}

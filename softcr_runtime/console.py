@@ -17,9 +17,18 @@ USER_ERROR = 2
 """Exit codes of the command; a node that was told something wrong ends with USER_ERROR, too."""
 
 
+_CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+"""Characters that a terminal obeys instead of showing them, but for line ends and tabs."""
+
+
+def harmless(text: str) -> str:
+    """A text without characters that a terminal obeys: it may come from a bag or the network."""
+    return text.translate(_CONTROLS)
+
+
 def complain(line: str) -> None:
     """Say what went wrong, in the one form all errors have."""
-    print(f"softcr: error: {line}", file=sys.stderr, flush=True)
+    print(f"softcr: error: {harmless(line)}", file=sys.stderr, flush=True)
 
 
 def warn(line: str) -> None:
@@ -79,7 +88,7 @@ def step(console: "Console", what: str) -> Iterator[None]:
 
 def say(console: "Console", line: str, style: str = "") -> None:
     """Print a line as it is."""
-    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(harmless(line), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def compile_kernels(console: "Console", sets: Sequence[str] = ("rod",)) -> None:

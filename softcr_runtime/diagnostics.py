@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from softcr_models.small_files import parsed_json
 from softcr_runtime.messages import header
 from softcr_runtime.namespaces import split
 
@@ -78,6 +79,6 @@ def diagnostics_from_message(message: Any) -> list[DiagnosticReport]:
 
 def _json_or_text(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parsed_json(text)
     except ValueError:
         return text

@@ -23,9 +23,7 @@ Rows = Annotated[float, Field(ge=0.0, le=50.0)]
 
 
 @command
-def motion(
-    run: Path, /, *, output: Path | None = None, gain: Gain = 0.7, smoothing: Rows = 1.5
-) -> int:
+def motion(run: Path, /, *, output: Path, gain: Gain = 0.7, smoothing: Rows = 1.5) -> int:
     """Learn from a run how the next repetition of its motion should aim.
 
     Where the tip ended beside its goal, as the cameras saw it, the next run aims to the other side:
@@ -35,35 +33,24 @@ def motion(
 
     Args:
         run: a bag, or the directory of a run with its bag in bag/.
-        output: the file to write; that of the run, where it had one.
+        output: the file to teach; it is made, or what it has learned before is kept.
         gain: share of the error that is answered.
         smoothing: standard deviation of the window that smooths the error, in control periods.
 
     Raises:
         UserError: the run tells too little, or the file cannot be written.
     """
-    recorded = Run(read_signals(robot_bag(run, None)))
-    said = recorded.said(("reference",), "settings") or {}
-    target = file_to_teach(output, str(said.get("learned", "")))
-    taught = learn_from(recorded, gain, smoothing)
-    if target.is_file():
-        before = LearnedMotion.load(target)
-        before.refuse_others(target, taught.robot, taught.motion)
+    if output.suffix != ".json":
+        raise UserError(f"--output {output}: must end in .json")
+    taught = learn_from(Run(read_signals(robot_bag(run, None))), gain, smoothing)
+    if output.is_file():
+        before = LearnedMotion.load(output)
+        before.refuse_others(output, taught.robot, taught.motion)
         taught = taught.model_copy(update={"errors": [*before.errors, *taught.errors]})
-    taught.save(target)
+    taught.save(output)
     errors = ", ".join(f"{1e3 * error:.2f}" for error in taught.errors)
-    say(Console(), f"{target}: repetitions so far had a mean error of {errors} mm")
+    say(Console(), f"{output}: repetitions so far had a mean error of {errors} mm")
     return 0
-
-
-def file_to_teach(output: Path | None, used: str) -> Path:
-    """The file that was asked for, or the one that the run had; UserError where there is none."""
-    target = output or (Path(used) if used else None)
-    if target is None:
-        raise UserError("--output: the run had no file of what was learned before; one is needed")
-    if target.suffix != ".json":
-        raise UserError(f"--output {target}: must end in .json")
-    return target
 
 
 def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMotion:
@@ -78,7 +65,7 @@ def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMo
     """
     settings = run.said(("reference",), "settings")
     start = run.said(("reference",), "start_stamp")
-    if not settings or "learned" not in settings or not isinstance(start, int):
+    if not settings or not {"learned", "duration"} <= settings.keys() or start is None:
         raise UserError("the run has no motion that repeats: its reference told no begin of one")
     told = next((topic for topic in _REFERENCES if (topic, "period") in run.bag.signals), "")
     known = "name" in run.bag.robot

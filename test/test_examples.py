@@ -156,7 +156,8 @@ def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numb
             assert same_content(message.payload, made, message.type), (topic, stamp)
 
     again = subprocess.run(
-        [SOFTCR, "replay", str(tmp_path / "latest"), "--controller", "--output", "again"],
+        [SOFTCR, "replay", str(tmp_path / "latest"), "--controller", "--trust-bag",
+         "--output", "again"],
         capture_output=True, text=True, timeout=400, env=environment, cwd=tmp_path,
     )  # fmt: skip
     assert again.returncode == 0, again.stdout + again.stderr

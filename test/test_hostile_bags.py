@@ -1,12 +1,22 @@
 """Bags from strangers: what they name is not run, read or written, unless a person says so."""
 
+import contextlib
 import hashlib
 import json
+import os
+import resource
+import sqlite3
+import struct
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+import zstandard
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
 
 from softcr_control.controller import ControllerBlock
 from softcr_estimation.estimator import EstimatorBlock
@@ -18,7 +28,7 @@ from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_mess
 from softcr_runtime.frames import Pose
 from softcr_runtime.messages import pose_to_message, pressures_to_message
 from softcr_runtime.settings import setting_values
-from softcr_tools import cli
+from softcr_tools import cli, report
 
 ROBOT = load_robot("licher2025")
 ESTIMATOR, CONTROLLER = (
@@ -210,3 +220,266 @@ def test_the_file_of_a_place_is_found_without_importing_it():
     assert file_of_place("antigravity:X").name == "antigravity.py"
     assert "antigravity" not in sys.modules
     assert file_of_place("sys:X") is None
+
+
+# --- sizes, depths and kinds of files -------------------------------------------------------------
+
+MEBI = 1 << 20
+MAGIC = b"\x89MCAP0\r\n"
+
+
+def record(opcode: int, content: bytes) -> bytes:
+    return struct.pack("<BQ", opcode, len(content)) + content
+
+
+def text(words: str) -> bytes:
+    return struct.pack("<I", len(words)) + words.encode()
+
+
+def message(size: int) -> bytes:
+    """The head of a message of channel 1 that has so many bytes."""
+    return struct.pack("<BQHIQQ", 5, 22 + size, 1, 0, 1, 1)
+
+
+def mcap_file(path: Path, size: int, told: int | None = None, chunks: int = 1) -> Path:
+    """A file with chunks that unpack to one message of zeros; `told` is what they say of it."""
+    schema = (
+        struct.pack("<H", 1)
+        + text("diagnostic_msgs/msg/DiagnosticArray")
+        + text("ros2msg")
+        + text("")
+    )
+    channel = struct.pack("<HH", 1, 1) + text("/diagnostics") + text("cdr") + struct.pack("<I", 0)
+    head = record(3, schema) + record(4, channel) + message(size)
+    packer = zstandard.ZstdCompressor().compressobj()
+    packed = packer.compress(head)
+    for _ in range(size // MEBI):
+        packed += packer.compress(bytes(MEBI))
+    packed += packer.compress(bytes(size % MEBI)) + packer.flush()
+    whole = len(head) + size if told is None else told
+    chunk = struct.pack("<QQQI", 1, 1, whole, 0) + text("zstd") + struct.pack("<Q", len(packed))
+    path.write_bytes(
+        MAGIC + record(1, text("ros2") + text("")) + record(6, chunk + packed) * chunks
+    )
+    return path
+
+
+def message_bomb(folder: Path) -> Path:
+    return mcap_file(folder / "a.mcap", 200 * MEBI)
+
+
+def chunk_bomb(folder: Path) -> Path:
+    return mcap_file(folder / "a.mcap", 3 << 30)
+
+
+def lying_bomb(folder: Path) -> Path:
+    return mcap_file(folder / "a.mcap", 1 << 30, told=1000)
+
+
+def claimed(folder: Path) -> Path:
+    return mcap_file(folder / "a.mcap", 100, told=1 << 60)
+
+
+def many_bombs(folder: Path) -> Path:
+    return mcap_file(folder / "a.mcap", 200 * MEBI, chunks=20)
+
+
+def file_bomb(folder: Path) -> Path:
+    packer = zstandard.ZstdCompressor().compressobj()
+    with (folder / "a.db3.zstd").open("wb") as file:
+        for _ in range(2048):
+            file.write(packer.compress(bytes(MEBI)))
+        file.write(packer.flush())
+    return folder
+
+
+def tables(folder: Path, *statements: str) -> Path:
+    with contextlib.closing(sqlite3.connect(folder / "a.db3")) as database, database:
+        for statement in statements:
+            database.execute(statement)
+    return folder / "a.db3"
+
+
+ENDLESS = (
+    "CREATE VIEW {} AS WITH RECURSIVE c(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM c) "
+    "SELECT id, 'a' AS name, 'b' AS type, 1 AS topic_id, 1 AS timestamp, x'00' AS data FROM c"
+)
+TOPIC_TABLE = "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT, type TEXT)"
+
+
+def endless_views(folder: Path) -> Path:
+    return tables(folder, ENDLESS.format("topics"), ENDLESS.format("messages"))
+
+
+def computed_column(folder: Path) -> Path:
+    return tables(
+        folder, TOPIC_TABLE, "INSERT INTO topics VALUES (1, '/rosout', 'std_msgs/msg/String')",
+        "CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id, timestamp, "
+        "data AS (zeroblob(1000000000)))",
+        "INSERT INTO messages VALUES (1, 1, 1)",
+    )  # fmt: skip
+
+
+def nulls(folder: Path) -> Path:
+    return tables(
+        folder, TOPIC_TABLE, "INSERT INTO topics VALUES (1, NULL, NULL)",
+        "CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id, timestamp, data)",
+        "INSERT INTO messages VALUES (1, 1, 1, x'00'), (2, NULL, 'a', NULL)",
+    )  # fmt: skip
+
+
+def metadata(folder: Path, content: str) -> Path:
+    OfflineBag.write(simple_bag(), folder / "bag")
+    (folder / "bag" / "metadata.yaml").write_text(content)
+    return folder / "bag"
+
+
+def simple_bag() -> OfflineBag:
+    bag = OfflineBag()
+    bag.add("pressure/state", 1, pressures_to_message(np.zeros(3), ROBOT.chamber_names, 1))
+    return bag
+
+
+def aliases(folder: Path) -> Path:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    told = "rosbag2_bagfile_information: {relative_file_paths: *a11, message_count: *a11}"
+    return metadata(folder, "\n".join([*lines, told]))
+
+
+def deep_metadata(folder: Path) -> Path:
+    return metadata(folder, "[" * 200_000)
+
+
+def metadata_of_elsewhere(folder: Path) -> Path:
+    (folder / "secret.mcap").write_text("secret")
+    told = {"relative_file_paths": ["../secret.mcap", "/etc/passwd", "..", 5, None, "\0.mcap"]}
+    return metadata(folder, yaml.safe_dump({"rosbag2_bagfile_information": told}))
+
+
+def metadata_pipe(folder: Path) -> Path:
+    bag = metadata(folder, "")
+    (bag / "metadata.yaml").unlink()
+    os.mkfifo(bag / "metadata.yaml")
+    return bag
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "a.mcap")
+    return folder
+
+
+def endless_device(folder: Path) -> Path:
+    (folder / "a.mcap").symlink_to("/dev/zero")
+    return folder
+
+
+def deep_system(folder: Path) -> Path:
+    bag = metadata(folder, "")
+    (folder / "system.json").write_text("[" * 200_000)
+    return bag
+
+
+def odd_system(folder: Path) -> Path:
+    bag = metadata(folder, "")
+    (folder / "system.json").write_text('{"deaths": [5, {"node": []}], "error": [1e400]}')
+    return bag
+
+
+def said(values: dict[str, str], name: str = "simulator: loop") -> OfflineBag:
+    """A bag in which a node says of itself what no node of ours would."""
+    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+    status = DiagnosticStatus(level=bytes([0]), name=name, message="fine", values=pairs)
+    bag = simple_bag()
+    bag.add("/diagnostics", 1, DiagnosticArray(status=[status]))
+    return bag
+
+
+def deep_values(folder: Path) -> Path:
+    keys = ("settings", "robot", "plant_mismatch", "predictions")
+    said(dict.fromkeys(keys, "[" * 200_000)).write(folder / "bag")
+    return folder / "bag"
+
+
+def wrong_values(folder: Path) -> Path:
+    told = {
+        "settings": "[1]", "robot": '{"length": "x", "name": [], "sensors": 5}', "loads": "5",
+        "plant_mismatch": '{"a": "b"}', "predictions": "[]", "rejections": "[1]",
+        "true_parameters": "5", "plant_errors": '{"bending_factor": NaN}', "payload": "1e400",
+        "missed_cycles": "1" + "0" * 400, "start_stamp": "{}", "tick_time_histogram_ms": "{}",
+    }  # fmt: skip
+    said(told).write(folder / "bag")
+    return folder / "bag"
+
+
+def other_type(folder: Path) -> Path:
+    """A text on the topic of poses."""
+    with Writer(folder / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        store = get_typestore(Stores.ROS2_JAZZY)
+        for topic in ("/mocap/tip/pose", "/safety/state", "/diagnostics", "/estimate/rod"):
+            made = writer.add_connection(topic, "std_msgs/msg/String", typestore=store)
+            writer.write(made, 1, b"\x00\x01\x00\x00\x02\x00\x00\x00a\x00")
+    return folder / "bag"
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (message_bomb, "has 200 MiB, allowed are 32 MiB"),
+        (chunk_bomb, "unpacks to 3.0 GiB, allowed are 256 MiB"),
+        (lying_bomb, "0 messages"),
+        (claimed, "allowed are 256 MiB"),
+        (many_bombs, "unpacks to more than a file of its size may hold"),
+        (file_bomb, "unpacks to more than a file of its size may hold"),
+        (endless_views, "topics is no table"),
+        (computed_column, "messages has computed columns"),
+        (nulls, "does not say what 2 of its messages are"),
+        (aliases, ""),
+        (deep_metadata, ""),
+        (metadata_of_elsewhere, ""),
+        (metadata_pipe, ""),
+        (pipe, "no .mcap or .db3 file"),
+        (endless_device, "no .mcap or .db3 file"),
+        (deep_system, ""),
+        (odd_system, ""),
+        (deep_values, "left out what simulator said of itself: settings"),
+        (wrong_values, "left out what simulator said of itself: "),
+        (other_type, "left out 1 of the messages"),
+    ],
+)
+def test_a_report_of_what_is_too_large_too_deep_or_no_bag_is_a_line(
+    tmp_path, capsys, monkeypatch, made, line
+):
+    monkeypatch.setattr(report, "draw_figures", lambda *_: [])
+    bag = made(tmp_path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    code = cli.main(["report", str(bag), "--output", str(tmp_path / "report")])
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # [KiB]
+    told = capsys.readouterr()
+    assert code in (0, 1, 2)
+    if code == 2:
+        (told_line,) = told.err.splitlines()
+        assert line in told_line
+    else:
+        content = json.loads((tmp_path / "report" / "summary.json").read_text())
+        assert not line or any(line in each for each in content["problems"])
+    assert grown < 900 * 1024
+    assert "secret" not in told.out
+
+
+def test_nothing_that_a_bag_says_is_an_order_for_the_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(report, "draw_figures", lambda *_: [])
+    order = "\x1b]0;title\x07\x1b[31m\x9b2J"
+    said({"reference": order, "mode": order, "loads": json.dumps([order])}).write(tmp_path / "bag")
+    assert cli.main(["report", str(tmp_path / "bag")]) in (0, 1)
+    assert cli.main(["report", f"{tmp_path}/{order}"]) == 2
+    told = capsys.readouterr()
+    assert not {"\x1b]", "\x07", "\x9b"} & {*told.out, *told.err}
+    assert "\x1b]0" not in told.out + told.err
+
+
+def test_the_file_that_a_bag_names_is_not_written(tmp_path, capsys):
+    target = tmp_path / "written.json"
+    bag = write(tmp_path, settings={"learned": str(target)})
+    assert cli.main(["learn", "motion", str(bag)]) == 2
+    assert not target.exists()

@@ -1,7 +1,6 @@
 """Learning from repetitions of a motion: the law, its file, and its way to the controller."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from softcr_runtime.sample import Sample
 from softcr_runtime.settings import setting_values
 from softcr_runtime.state_clouds import reference_from_message, reference_message
 from softcr_runtime.values import ReferenceRows, StateEstimate
-from softcr_tools.learn_motion import file_to_teach, learn_from
+from softcr_tools.learn_motion import learn_from
 from softcr_tools.report.run import Run
 
 PERIOD = 0.01
@@ -195,16 +194,6 @@ def test_a_recorded_run_teaches_the_next_one():
     assert found.errors == [pytest.approx(np.sqrt(5.0) * 1e-3)]
     np.testing.assert_allclose(found.shift, -0.7 * error, atol=1e-12)
     assert found.parameters == {"softness": 2.0}
-
-
-def test_the_file_is_the_one_that_was_asked_for_or_that_of_the_run():
-    assert file_to_teach(Path("repeated.json"), "") == Path("repeated.json")
-    assert file_to_teach(None, "/runs/before.json") == Path("/runs/before.json")
-    assert file_to_teach(Path("new.json"), "/runs/before.json") == Path("new.json")
-    with pytest.raises(UserError, match=r"--output repeated.yaml: must end in .json"):
-        file_to_teach(Path("repeated.yaml"), "")
-    with pytest.raises(UserError, match="the run had no file of what was learned before"):
-        file_to_teach(None, "")
 
 
 def test_half_a_run_teaches_nothing():

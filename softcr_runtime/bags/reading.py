@@ -20,6 +20,7 @@ from softcr_models.small_files import content_of
 from softcr_runtime.bags.mcap_files import McapFile
 from softcr_runtime.bags.sqlite_files import SqliteFile
 from softcr_runtime.bags.unpacking import LARGEST_MESSAGE, Damaged, in_words, unpacked_file
+from softcr_runtime.topics import TOPICS
 
 _MOST_SURPLUS = 16  # bytes behind a message
 _LARGEST_METADATA = 1 << 20  # [byte]
@@ -50,8 +51,12 @@ class BagMessage:
         """The message, with the fields of its ROS type.
 
         Raises:
-            ValueError: the bytes do not fit the type, or are more than `LARGEST_MESSAGE`.
+            ValueError: the bytes do not fit the type, are more than `LARGEST_MESSAGE`, or are of
+                another type than the topic has.
         """
+        expected = _type_in_table(self.topic)
+        if expected not in (None, self.type):
+            raise ValueError(f"{self.topic}: is a {self.type}, must be a {expected}")
         try:
             if len(self.payload) > LARGEST_MESSAGE:
                 size, most = map(in_words, (len(self.payload), LARGEST_MESSAGE))
@@ -281,6 +286,17 @@ def _number(told: Any) -> int:
 def _full(type_: str) -> str:
     """The name of a type as it is since Dashing; Crystal left out `msg`."""
     return type_ if type_.count("/") != 1 else type_.replace("/", "/msg/")
+
+
+@cache
+def _type_in_table(topic: str) -> str | None:
+    """The type of a topic, by its absolute name; None where it is none of the table's."""
+    absolute = TOPICS.get(topic)
+    if absolute is not None:
+        return absolute.type
+    parts = topic.strip("/").split("/")
+    ends = ("/".join(parts[number:]) for number in range(len(parts)))
+    return next((TOPICS[end].type for end in ends if end in TOPICS), None)
 
 
 @cache

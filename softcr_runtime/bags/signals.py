@@ -17,6 +17,7 @@ from softcr_runtime.arm_messages import ArmCloud
 from softcr_runtime.bags.parameter_changes import TOPIC as PARAMETER_EVENTS
 from softcr_runtime.bags.parameter_changes import changes_in
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.told_values import misfits
 from softcr_runtime.codecs import EXCHANGED, Expected, codec
 from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.configuration import TOPIC as CONFIGURATION
@@ -77,6 +78,7 @@ _DIMENSIONS = {
     "period": 0,
 }  # fmt: skip
 _OF_ACTUATORS = ("pressure", "length", "force", "inputs", "torque")
+_MISFITS_SHOWN = 5
 _LEVELS = {1: "warning", 2: "error"}
 
 
@@ -264,6 +266,7 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
     changes: list[tuple[int, str]] = []
     left_out: Counter[str] = Counter()
     reasons: dict[str, str] = {}
+    misfit: dict[str, None] = {}
     actuators: dict[str, tuple[str, ...]] = {}  # every topic of a kind has the order of the first
     last_heard = 0
     for message in bag.messages(*names):
@@ -278,9 +281,11 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
             elif topic == CONFIGURATION:
                 for node, configured in configurations([content]).items():
                     if configured.robot:
-                        nodes[node].values.setdefault("robot", dict(configured.robot))
+                        robot = {"robot": dict(configured.robot)}
+                        if not _refused(node, robot, misfit):
+                            nodes[node].values.setdefault("robot", robot["robot"])
             elif topic == "/diagnostics":
-                _hear(nodes, message.time, diagnostics_from_message(content))
+                _hear(nodes, message.time, diagnostics_from_message(content), misfit)
             else:
                 if topic not in of_topic:
                     named = hasattr(content, "name") or hasattr(content, "joint_names")
@@ -302,17 +307,32 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
                 f"left out {n} of the messages: {' '.join(reasons[topic].split())}"
                 for topic, n in left_out.items()
             ),
+            *list(misfit)[:_MISFITS_SHOWN],
         ),
         tuple(changes),
         bag.damage,
     )
 
 
-def _hear(nodes: dict[str, NodeStatus], time: int, reports: Iterable[DiagnosticReport]) -> None:
+def _hear(
+    nodes: dict[str, NodeStatus],
+    time: int,
+    reports: Iterable[DiagnosticReport],
+    misfit: dict[str, None],
+) -> None:
     for report in reports:
         if report.name.partition(":")[2].strip() == "loop":
-            status = nodes[report.node[1]]
-            status.hear(time, report.level, report.message, report.values)
+            node = report.node[1]
+            refused = _refused(node, report.values, misfit)
+            fit = {name: value for name, value in report.values.items() if name not in refused}
+            nodes[node].hear(time, report.level, report.message, fit)
+
+
+def _refused(node: str, values: Mapping[str, Any], misfit: dict[str, None]) -> Collection[str]:
+    """Names of what a node said that has another type than it should; told in `misfit`."""
+    found = misfits(values)
+    misfit |= {f"left out what {node} said of itself: {line}": None for line in found.values()}
+    return found
 
 
 def _actuators_of(message: Any) -> tuple[str, ...]:

@@ -61,8 +61,9 @@ class SqliteFile:
         try:
             database = _opened(self._path)
             named = {
-                number: (str(name), str(type_))
+                number: (name, type_)
                 for number, name, type_ in database.execute("SELECT id, name, type FROM topics")
+                if isinstance(name, str) and isinstance(type_, str)
             }
             problem = "was not finished"
             rows = database.execute("SELECT topic_id, timestamp, data FROM messages ORDER BY id")

@@ -116,7 +116,7 @@ def unpacked_file(path: Path) -> Any:
     with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
         try:
             while piece := reader.read(_PIECE):
-                allowance.take(len(piece), "content", allowance.left)
+                allowance.take(len(piece), "content", _PIECE)
                 target.write(piece)
         except zstandard.ZstdError:
             pass

@@ -15,6 +15,7 @@ from softcr_models.yaml_files import read_mapping
 from softcr_runtime import registry
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
+from softcr_runtime.bags.told_values import misfits
 from softcr_runtime.block import BlockBase
 from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
 from softcr_runtime.replay.old_bags import BLOCKS, as_it_was, heard_commands, settings_today
@@ -61,9 +62,11 @@ class RecordedRun:
         unpaired: set[int] = set()
         for report in _reports(bag):
             _, node = report.node
-            said.setdefault(node, {}).update(report.values)
+            refused = misfits(report.values)
+            values = {name: told for name, told in report.values.items() if name not in refused}
+            said.setdefault(node, {}).update(values)
             if node == "estimator":
-                unpaired.update(report.values.get("unpaired_stamps", ()))
+                unpaired.update(values.get("unpaired_stamps", ()))
         told = "unpaired_stamps" in said.get("estimator", {})
         configured = recorded_configurations(bag)
         for node, configuration in configured.items():

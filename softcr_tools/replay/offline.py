@@ -20,7 +20,7 @@ from softcr_models.errors import UserError
 from softcr_runtime import figure_style as look
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import BagSignals, Signal, read_signals
-from softcr_runtime.console import compile_kernels, say, step
+from softcr_runtime.console import compile_kernels, harmless, say, step
 from softcr_runtime.replay.bag_replay import BagReplay, Counts, ReplayTask
 
 
@@ -70,7 +70,7 @@ class Comparison:
         rows = Table.grid(padding=(0, 2))
         for name, value in _rows(self):
             rows.add_row(Text(name), Text(value, style="bold"))
-        return Group(rows, *(Text(line, style="yellow") for line in self.notes))
+        return Group(rows, *(Text(harmless(line), style="yellow") for line in self.notes))
 
 
 def replay(bag: Bag, task: ReplayTask, output: Path, console: Console) -> Comparison:

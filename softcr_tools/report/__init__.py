@@ -7,8 +7,10 @@ from typing import Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
+from softcr_models.small_files import content_of, parsed_json
 from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.bags.told_values import told_of_system
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.namespaces import Namespace
@@ -72,7 +74,6 @@ def _home_of(bag: Path) -> Path:
 def _system_beside(bag: Path) -> dict[str, Any]:
     """What the supervisor wrote of the run; empty when it is not there or not readable."""
     try:
-        content = json.loads((bag.parent / "system.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return told_of_system(parsed_json(content_of(bag.parent / "system.json")))
+    except (OSError, ValueError, UserError):
         return {}
-    return content if isinstance(content, dict) else {}

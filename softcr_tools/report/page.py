@@ -13,6 +13,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from softcr_runtime.console import harmless
+
 MISSING = "-"
 SAFETY_SHOWN = 5  # transitions on the terminal; report.html has all
 CHANGES_SHOWN = 5  # of parameters, in the same way
@@ -51,28 +53,28 @@ class Summary:
         """The summary on one screen, to be printed on a rich console."""
         figures = Table.grid(padding=(0, 2))
         for name, value, note in self.figures:
-            figures.add_row(Text(name), Text(value, style="bold"), Text(note))
+            figures.add_row(_text(name), _text(value, style="bold"), _text(note))
         loops = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
         loops.add_column("node")
         for name in LOOP_COLUMNS:
             loops.add_column(name, justify="right")
         for row in self._loops():
-            loops.add_row(*map(Text, row))
+            loops.add_row(*map(_text, row))
         plant = [f"{words}: {'; '.join(lines)}" for words, lines in self._plant()]
         safety = [f"safety at {line}" for line in self._safety()[-SAFETY_SHOWN:]]
         changes = [f"changed at {line}" for line in self._told("parameter_changes")]
         return Group(
-            Text(self["verdict"]["line"], style="bold green" if self.is_good else "bold red"),
-            Text(self._headline(), style="bold"),
-            *(Text(line, style="dim") for line in (self._settings(), *reversed(plant))),
-            *(Text(line, style="bold red") for line in self._deaths()),
+            _text(self["verdict"]["line"], style="bold green" if self.is_good else "bold red"),
+            _text(self._headline(), style="bold"),
+            *(_text(line, style="dim") for line in (self._settings(), *reversed(plant))),
+            *(_text(line, style="bold red") for line in self._deaths()),
             "",
             figures,
-            *(Text(line, style="yellow") for line in self["problems"]),
+            *(_text(line, style="yellow") for line in self["problems"]),
             "",
             loops,
-            *(Text(line, style="dim") for line in safety),
-            *(Text(line, style="dim") for line in changes[-CHANGES_SHOWN:]),
+            *(_text(line, style="dim") for line in safety),
+            *(_text(line, style="dim") for line in changes[-CHANGES_SHOWN:]),
         )
 
     def html(self, figures: Sequence[ReportFigure]) -> str:
@@ -169,6 +171,10 @@ class Summary:
                 told["missed"] += f" ({100 * missed / cycles:.1f} %)"
             rows.append([node, *told.values()])
         return rows
+
+
+def _text(words: str, style: str = "") -> Text:
+    return Text(harmless(words), style=style)
 
 
 class _Words(Formatter):

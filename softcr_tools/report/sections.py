@@ -4,8 +4,8 @@ A section is a function of the run; it returns numbers under the keys of `summar
 their units; None is what could not be computed.
 """
 
-import math
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -280,7 +280,8 @@ def filter_health(run: Run) -> Numbers:
             "bounds_met",
         )
     }
-    if told["innovation_correlation"] is None or not told["updates"]:
+    shares = (told["updates"], told["opened"], told["gated"])
+    if told["innovation_correlation"] is None or None in shares or not told["updates"]:
         return {}
     share = 100.0 / float(told["updates"])
     return {
@@ -650,4 +651,4 @@ def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | 
 def number(value: Any) -> Any:
     """What a node said, if it is a finite number."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) else None
+    return value if is_number and abs(value) <= sys.float_info.max else None
