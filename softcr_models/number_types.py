@@ -2,13 +2,25 @@
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
+
+_ENDINGS = (".yaml", ".yml", ".json", ".safetensors", ".py")
 
 
 def _no_boolean(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("must be a number")
     return value
+
+
+def _as_file_name(name: str) -> str:
+    forbidden = {*"/\\:~\"'", *map(chr, range(32))} & {*name}
+    if forbidden or name.startswith(".") or name.endswith(_ENDINGS):
+        raise ValueError(
+            "files are called by it: it must not begin with a dot, have one of / \\ : ~, or end "
+            f"in {', '.join(_ENDINGS)}"
+        )
+    return name
 
 
 NO_BOOLEAN = BeforeValidator(_no_boolean)
@@ -21,4 +33,7 @@ NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False), NO_BOOLEAN]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), NO_BOOLEAN]
 Count = Annotated[int, Field(ge=1), NO_BOOLEAN]
 Name = Annotated[str, Field(min_length=1)]
+FileName = Annotated[str, Field(min_length=1), AfterValidator(_as_file_name)]
+"""A name that files are called by: of a robot, whose network and calibration have its name."""
+
 Triple = Annotated[tuple[Finite, ...], Field(min_length=3, max_length=3)]

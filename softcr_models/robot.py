@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from softcr_models import robot_rules
 from softcr_models.errors import UserError
 from softcr_models.medium import Medium
-from softcr_models.number_types import NO_BOOLEAN, Fraction, Name, NonNegative, Triple
+from softcr_models.number_types import NO_BOOLEAN, FileName, Fraction, NonNegative, Triple
 from softcr_models.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.pressure import PressureLag
 from softcr_models.pressure_chain import PressureChain
@@ -96,7 +96,7 @@ class Robot(SegmentArrays, Data):
     also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
 
     type: Literal["rod"]
-    name: Name = Field(description="of the robot")
+    name: FileName = Field(description="of the robot")
     description: str = Field(default="", description="one line for people")
     segments: Annotated[tuple[Segment, ...], Field(min_length=1, max_length=MAX_SEGMENTS)] = Field(
         description="base to tip; a robot of one may have the segment's fields at the top level "

@@ -87,6 +87,7 @@ def run(
     *,
     workers: int = 0,
     cluster: str = "",
+    insecure: bool = False,
     bags: bool = False,
     anew: bool = False,
     results: Path = Path("results"),
@@ -98,7 +99,9 @@ def run(
     Args:
         names: studies, groups of them, "all", or files ending in .py.
         workers: processes; 0: one for each core.
-        cluster: address of a Dask scheduler (tcp://host:8786) whose workers run the cells instead.
+        cluster: address of a Dask scheduler (tls://host:8786) whose workers run the cells instead.
+        insecure: allow a scheduler on another machine without TLS (tcp://host:8786): whoever
+            reaches its port, or a worker's, runs code there.
         bags: keep a bag of the first seed of each case and method.
         anew: throw away what a stopped run has left.
         results: directory.
@@ -115,7 +118,10 @@ def run(
     for (_, study), (_, settings) in zip(_studies(names), tasks, strict=True):
         check_needs(study, settings)
     runner = Runner(
-        results, ClusterWorkers(cluster) if cluster else LocalWorkers(workers or CORES), bags, anew
+        results,
+        ClusterWorkers(cluster, insecure) if cluster else LocalWorkers(workers or CORES),
+        bags,
+        anew,
     )
     for place, settings in tasks:
         runner.run(place, settings)

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 import numba
 from threadpoolctl import threadpool_limits
@@ -120,15 +122,17 @@ class LocalWorkers:
 class ClusterWorkers:
     """The workers of a Dask cluster; results come back, bags stay on a folder that all share."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, insecure: bool = False) -> None:
         """Connects to a scheduler.
 
         Args:
-            address: `tcp://host:port`, or what Dask's client takes.
+            address: `tls://host:port`; `tcp://host:port` on this machine.
+            insecure: whether another machine may be reached without TLS.
 
         Raises:
-            UserError: Dask is not installed, or nobody answers.
+            UserError: the address is not allowed, Dask is not installed, or nobody answers.
         """
+        refuse_open_address(address, insecure)
         try:
             from distributed import Client
         except ImportError:
@@ -167,6 +171,32 @@ class ClusterWorkers:
                 yield job, result
         finally:  # what is still to be run belongs to a study that has ended
             self._client.cancel(list(futures))
+
+
+def refuse_open_address(address: str, insecure: bool) -> None:
+    """Refuses a scheduler that exchanges code with whoever reaches its port.
+
+    Raises:
+        UserError: it is not on this machine, not asked for by TLS, and not allowed to be insecure.
+    """
+    try:
+        parts = urlsplit(address)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
+    except ValueError:  # of a port that is none
+        scheme, host, port = "", None, None
+    if scheme not in ("tcp", "tls") or not host or port is None:
+        raise UserError(f"--cluster {address!r}: must be tls://HOST:PORT or tcp://HOST:PORT")
+    if scheme == "tls" or insecure or host == "localhost":
+        return
+    try:
+        here = ip_address(host).is_loopback
+    except ValueError:
+        here = False
+    if not here:
+        raise UserError(
+            f"--cluster {address}: without TLS, whoever reaches a port of the scheduler or of a "
+            "worker runs code there; use tls://, or say --insecure where the network is yours alone"
+        )
 
 
 Workers = LocalWorkers | ClusterWorkers

@@ -15,12 +15,14 @@ import pytest
 import yaml
 import zstandard
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from pydantic import ValidationError
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_control.controller import ControllerBlock
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import load_robot
+from softcr_models.errors import UserError
 from softcr_models.plugins import file_of_place
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.configuration import TOPIC as CONFIGURATION
@@ -28,6 +30,7 @@ from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_mess
 from softcr_runtime.frames import Pose
 from softcr_runtime.messages import pose_to_message, pressures_to_message
 from softcr_runtime.settings import setting_values
+from softcr_studies.workers import refuse_open_address
 from softcr_tools import cli, report
 
 ROBOT = load_robot("licher2025")
@@ -478,8 +481,53 @@ def test_nothing_that_a_bag_says_is_an_order_for_the_terminal(tmp_path, capsys, 
     assert "\x1b]0" not in told.out + told.err
 
 
+def test_code_in_a_bag_is_shown_and_not_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(report, "draw_figures", lambda *_: [])
+    code = f"Path({str(tmp_path / 'marker')!r}).touch()  # <script>"
+    bag = write(tmp_path, files=[("estimator", "/x/evil.py:Evil", "/x/evil.py", code)])
+    assert cli.main(["report", str(bag), "--output", str(tmp_path / "report")]) in (0, 1)
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert f"/x/evil.py, SHA-256 {hashlib.sha256(code.encode()).hexdigest()}" in page
+    assert "# &lt;script&gt;" in page
+    assert "<script>" not in page
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "net.json", "a\nb", "~", ""])
+def test_a_robot_s_name_is_no_path(name):
+    content = ROBOT.model_dump(mode="json") | {"name": name}
+    with pytest.raises(ValidationError, match="name"):
+        type(ROBOT).model_validate(content)
+
+
 def test_the_file_that_a_bag_names_is_not_written(tmp_path, capsys):
     target = tmp_path / "written.json"
     bag = write(tmp_path, settings={"learned": str(target)})
     assert cli.main(["learn", "motion", str(bag)]) == 2
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "line"),
+    [
+        ("tcp://127.0.0.1:8786", ""),
+        ("tcp://[::1]:8786", ""),
+        ("tcp://localhost:8786", ""),
+        ("tls://head.example:8786", ""),
+        ("tcp://head.example:8786", "without TLS"),
+        ("tcp://127.0.0.1.example:8786", "without TLS"),
+        ("tcp://0.0.0.0:8786", "without TLS"),
+        ("tcp://user@192.168.1.2:8786", "without TLS"),
+        ("head.example:8786", "must be tls://HOST:PORT"),
+        ("ucx://127.0.0.1:8786", "must be tls://HOST:PORT"),
+        ("tcp://127.0.0.1:x", "must be tls://HOST:PORT"),
+    ],
+)
+def test_a_scheduler_on_another_machine_is_reached_by_tls_alone(address, line):
+    if line:
+        with pytest.raises(UserError, match=line):
+            refuse_open_address(address, insecure=False)
+    else:
+        refuse_open_address(address, insecure=False)
+    if "without" in line:
+        refuse_open_address(address, insecure=True)

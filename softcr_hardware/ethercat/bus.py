@@ -10,9 +10,10 @@ The working counter says that slaves answered, not that they are well: a tripped
 as it was. So `check` asks for the states; exchanges alone prove nothing.
 """
 
+import socket
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class EtherCatBus:
         # each that takes outputs counts 2, each that gives inputs 1 (ETG.1000.4)
         self._complete = sum(2 * bool(t.outputs) + bool(t.inputs) for t in station.terminals)
         self._master: Any = None
-        self._lock: TextIO | None = None
+        self._lock: socket.socket | None = None
         self.watchdog_armed = False
         self.incomplete = 0
         self.mended: list[str] = []

@@ -1,11 +1,8 @@
 """Network interfaces, as master and emulator need them: present, allowed, owned by one process."""
 
-import fcntl
-import os
+import errno
 import socket
-import tempfile
-from pathlib import Path
-from typing import TextIO
+import struct
 
 from softcr_models.errors import UserError
 
@@ -29,26 +26,37 @@ def needs_privileges(name: str) -> UserError:
     )
 
 
-def own_interface(name: str) -> TextIO:
-    """Become the one master on an interface; ends when the returned file is closed.
+def own_interface(name: str) -> socket.socket:
+    """Become the one master on an interface; ends when the returned socket is closed.
 
-    A second master would open without an error and reset the slaves under the first.
+    A second master would open without an error and reset the slaves under the first. The name is
+    taken in the kernel's own space of names, which belongs to the interfaces and has no files.
 
     Raises:
         UserError: another process is the master.
     """
-    place = Path(tempfile.gettempdir()) / f"softcr-ethercat-{name}.lock"
-    file = place.open("a+")
+    lock, address = socket.socket(socket.AF_UNIX), f"\0softcr-ethercat-{name}"
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        owner = file.read().strip() or "unknown"
-        file.close()
+        lock.bind(address)
+        lock.listen()
+    except OSError as error:
+        lock.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
         raise UserError(
-            f"interface {name!r}: process {owner} is the EtherCAT master already; stop it first"
+            f"interface {name!r}: process {_owner(address)} is the EtherCAT master already; stop "
+            "it first"
         ) from None
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
+    return lock
+
+
+def _owner(address: str) -> str:
+    """The number of the process that listens there."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(1.0)
+        try:
+            asking.connect(address)
+        except OSError:
+            return "unknown"
+        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return str(struct.unpack("iII", told)[0])  # unix(7): process, user, group

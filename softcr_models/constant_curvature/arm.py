@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.constant_curvature.tendons import Routing, Tendons
-from softcr_models.number_types import Count, Finite, Name, NonNegative, Positive, Triple
+from softcr_models.number_types import Count, FileName, Finite, Name, NonNegative, Positive, Triple
 from softcr_models.old_robots import upgraded_arm
 from softcr_models.robot_parts import Data, check_names
 
@@ -45,7 +45,7 @@ class Arm(Data):
     """
 
     type: Literal["arm"]
-    name: Name = Field(description="of the robot")
+    name: FileName = Field(description="of the robot")
     description: str = Field(default="", description="one line for people")
     bodies: Annotated[tuple[Positive, ...], Field(min_length=1)] = Field(
         description="rest lengths of the arm's bodies, base to tip [m]"

@@ -9,7 +9,14 @@ import numpy as np
 import yaml
 from pydantic import Field, model_validator
 
-from softcr_models.number_types import NO_BOOLEAN, Finite, Name, NonNegative, Positive, Triple
+from softcr_models.number_types import (
+    NO_BOOLEAN,
+    FileName,
+    Finite,
+    NonNegative,
+    Positive,
+    Triple,
+)
 from softcr_models.robot_parts import Data
 from softcr_models.strain.kinematics import STRAINS
 from softcr_models.strain.numbers import StrainNumbers, strain_name
@@ -76,7 +83,7 @@ class StrainArm(Data):
     """A planar robot of segments of constant strain, with a torque on each strain. SI units."""
 
     type: Literal["strain"]
-    name: Name = Field(description="of the robot")
+    name: FileName = Field(description="of the robot")
     description: str = Field(default="", description="one line for people")
     segments: Annotated[tuple[StrainSegment, ...], Field(min_length=1, max_length=8)] = Field(
         description="from the base to the tip"

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,18 @@ def _messages(bag: Bag) -> Any:
             yield message.decode()
         except ValueError:  # not a configuration: it tells nothing
             continue
+
+
+def recorded_code(bag: Bag) -> list[tuple[str, str, str]]:
+    """What a run had of code from outside, to be read: where it is from, its digest, its text."""
+    found: dict[tuple[str, str], str] = {}
+    for node, configured in recorded_configurations(bag).items():
+        for file in configured.files:
+            if not _is_data(file):
+                digest = sha256(file.content).hexdigest()
+                told = f"{file.setting} of the {node}: {file.path}"
+                found[told, digest] = file.content.decode("utf-8", "replace")
+    return [(*told, text) for told, text in found.items()]
 
 
 class RecordedFiles:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.small_files import content_of, parsed_json
+from softcr_runtime.bags.recorded_files import recorded_code
 from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.bags.told_values import told_of_system
@@ -36,7 +37,7 @@ def build(bag: Path, output: Path, namespace: str | None = None) -> Summary:
     summary = summarize(run)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        page = summary.html(draw_figures(run, output / "figures"))
+        page = summary.html(draw_figures(run, output / "figures"), recorded_code(opened))
         content = json.dumps(summary.numbers, indent=2, allow_nan=False)
         (output / "summary.json").write_text(content + "\n", encoding="utf-8")
         (output / "report.html").write_text(page, encoding="utf-8")

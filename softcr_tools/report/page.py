@@ -77,9 +77,12 @@ class Summary:
             *(_text(line, style="dim") for line in changes[-CHANGES_SHOWN:]),
         )
 
-    def html(self, figures: Sequence[ReportFigure]) -> str:
+    def html(
+        self, figures: Sequence[ReportFigure], code: Sequence[tuple[str, str, str]] = ()
+    ) -> str:
         """The report with its figures as one HTML document, which needs neither a network nor its
-        neighbours. OSError: a figure's file cannot be read."""
+        neighbours, and with the code that the run was made with: where it is from, its digest
+        and its text. OSError: a figure's file cannot be read."""
         plant = "".join(
             f"<p>{words[0].upper()}{words[1:]}:</p>{_list('plant', lines)}"
             for words, lines in self._plant()
@@ -114,6 +117,7 @@ class Summary:
 <h2>Loops</h2>
 <div class="panel"><table>{header}{_each(row, self._loops())}</table></div>
 {_each(_FIGURE, images)}
+{"<h2>Code of the run</h2>" if code else ""}{_each(_CODE, code)}
 <h2>All numbers</h2>
 <div class="panel"><details><summary>summary.json</summary>
 <pre>{escape(json.dumps(self.numbers, indent=2))}</pre></details></div>
@@ -209,6 +213,7 @@ def _list(kind: str, lines: Sequence[str]) -> str:
 
 
 _CARD = '<div class="card"><span>{}</span><b>{}</b><span>{}</span></div>'
+_CODE = '<div class="panel"><details><summary>{}, SHA-256 {}</summary><pre>{}</pre></details></div>'
 _FIGURE = (
     '<h2>{0}</h2><p>{1}</p><div class="panel"><img alt="{0}" src="data:image/png;base64,{2}"></div>'
 )
