@@ -18,7 +18,7 @@ import torch
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What the processor knows at the begin of a tick.
+    """What the processor knows at the start of a tick.
 
     The optimised commands begin `delay` ticks after the estimate. A model whose inputs have no
     memory is told what it feels; one that remembers feels gain * reading + offset.

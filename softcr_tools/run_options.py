@@ -137,8 +137,7 @@ class RunOptions(BaseModel):
     visuals: Literal["auto", "on", "off"] = Field(
         "auto",
         description="frames, markers, centre line and estimated parameters, for RViz, Foxglove and "
-        "PlotJuggler; auto: on the wall clock. Of lock-step, whose bags are equal to the bit, they "
-        "are pictures at times of their own",
+        "PlotJuggler; auto: on the wall clock. In lock-step their times differ from run to run",
     )
     log_level: LogLevel = Field(
         "info", description="what nodes log, and what of it is shown; several between commas"

@@ -12,7 +12,7 @@ from softcr_control.horizon import HorizonSettings
 class LookaheadSettings(HorizonSettings):
     """A horizon in steps of several ticks, over each of which a command is held.
 
-    A plan is made at the begin of each step and followed until the next one: a step is the time
+    A plan is made at the start of each step and followed until the next one: a step is the time
     between two plans, and the time that one may take.
     """
 

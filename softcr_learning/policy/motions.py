@@ -22,7 +22,7 @@ class Motions:
     """B motions of up to T steps; what comes after a motion's end is 0.
 
     Attributes:
-        goals, velocities: (B, T + 1, 3) at the begin of every step, and at the end [m, m/s].
+        goals, velocities: (B, T + 1, 3) at the start of every step, and at the end [m, m/s].
         states: (B, T + 1, nx) float32.
         tips: (B, T + 1, 3) [m].
         seen: (B, T, n) observations.

@@ -77,7 +77,7 @@ class _Progress:
     """What is known of a training beside its learner.
 
     Attributes:
-        policy: the best, by its judgements; before the first one, that of the begin.
+        policy: the best, by its judgements; before the first one, that of the start.
         history: of all judgements.
         best: of them.
         seconds: of processor time, without judgements.

@@ -26,9 +26,9 @@ class TrainingSettings(BaseModel):
     seed: int = Field(0, ge=0, description="of goals, weights and noise")
     environments: int = Field(64, ge=1, le=65536, description="rods at a time")
     hidden: tuple[int, ...] = Field((128, 128), description="widths of the networks' layers")
-    learning_rate: float = Field(1e-3, gt=0.0, le=0.1, description="at the begin")
+    learning_rate: float = Field(1e-3, gt=0.0, le=0.1, description="at the start")
     last_rate: float = Field(
-        0.1, gt=0.0, le=1.0, description="learning rate at the end over that at the begin"
+        0.1, gt=0.0, le=1.0, description="learning rate at the end over that at the start"
     )
     beta: float = Field(
         BETA, gt=0.0, le=1.0, description="distance beyond which all is equally bad, over the "
@@ -57,7 +57,7 @@ class TrainingSettings(BaseModel):
     passes: int = Field(2, ge=1, le=20, description="improvements of gps's motions in a round")
     anchor: float = Field(
         0.3, gt=0.0, le=100.0, description="weight of the network's actions in the costs of gps's "
-        "local controllers at the begin",
+        "local controllers at the start",
     )  # fmt: skip
     last_anchor: float = Field(0.03, gt=0.0, le=100.0, description="and at the end")
     memory: int = Field(10, ge=1, le=1000, description="rounds that gps remembers")

@@ -43,7 +43,7 @@ def simulated_motion(
 
     Args:
         numbers: of the robot, all strains kept.
-        starts: (R, n) strains at the begin.
+        starts: (R, n) strains at the start.
         torques: (R, K, n) torques, one after the other.
         hold: for how long each acts [s].
         rate: of the frames [1/s]; the hold must be a whole number of frames.
@@ -76,11 +76,11 @@ def predicted_strains(
     hold: float,
     tolerance: float = 1e-5,
 ) -> np.ndarray:
-    """(K + 1, 3 S) strains of a learned model at the begin and after each torque.
+    """(K + 1, 3 S) strains of a learned model at the start and after each torque.
 
     Args:
         model: what was learned.
-        start: (3 S,) strains at the begin, at rest.
+        start: (3 S,) strains at the start, at rest.
         torques: (K, 3 S) of all strains; those of dropped strains do nothing.
         hold: for how long each acts [s].
         tolerance: of the integration.
@@ -105,7 +105,7 @@ def tip_errors(
 
     Args:
         model, start, torques, hold, tolerance: see `predicted_strains`.
-        true: (K + 1, n) strains of the robot at the begin and after each torque.
+        true: (K + 1, n) strains of the robot at the start and after each torque.
         true_lengths: (S',) of the robot's segments [m].
     """
     strains = predicted_strains(model, start, torques, hold, tolerance)

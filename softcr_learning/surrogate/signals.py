@@ -1,6 +1,6 @@
 """Signals of inputs to learn from and to be tested on: one function per family.
 
-A family gives levels (2, B, T, m) [Pa, N]: the inputs at the begin and at the end of each of T
+A family gives levels (2, B, T, m) [Pa, N]: the inputs at the start and at the end of each of T
 steps, linear in between. An end that differs from the next begin is a jump.
 """
 

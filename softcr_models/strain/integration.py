@@ -67,7 +67,7 @@ def simulate(
 
     Args:
         dynamics: the equations.
-        states: (B, 2 m) or (2 m,) strains and rates at the begin.
+        states: (B, 2 m) or (2 m,) strains and rates at the start.
         torques: (B, T, m), or (T, m) for all.
         dt: time for which each torque is held, and between two states [s].
         how: the method; None: RODAS with a tolerance of 1e-6.

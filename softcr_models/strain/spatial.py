@@ -234,7 +234,7 @@ class SpatialDynamics:
         return inertia, coriolis, gravity
 
     def _along(self, q: np.ndarray, rate: np.ndarray, inside: list[np.ndarray]) -> list[_Points]:
-        """Points at distances (P,) from the begin of each segment."""
+        """Points at distances (P,) from the start of each segment."""
         q, rate = np.asarray(q, float), np.asarray(rate, float)
         if q.ndim == 0 or q.shape[-1] != self.size or q.shape != rate.shape:
             raise UserError(f"strains of shape {q.shape}: allowed is (..., {self.size})")

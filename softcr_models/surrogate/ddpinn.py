@@ -178,7 +178,7 @@ class DDPINN(torch.nn.Module):
         return torch.cat((self.tell_pressures(begin, end), self.tell_parameters(parameters)), -1)
 
     def tell_pressures(self, begin: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
-        """What `tell` says of inputs (..., m), (..., 2 q): at the begin, and how they change."""
+        """What `tell` says of inputs (..., m), (..., 2 q): at the start, and how they change."""
         wrench = self._told["wrench"]
         # through the lag a pressure changes by a tenth of its range in a step
         change = functional.linear(end - begin, 5.0 * wrench)
@@ -308,7 +308,7 @@ class DDPINN(torch.nn.Module):
 
         Args:
             states: (B, nx) now.
-            pressures: (B, m) [Pa], constant, or at the begin of the period.
+            pressures: (B, m) [Pa], constant, or at the start of the period.
             bending_compliance: (B,) or one number [rad/(N m m)].
             time: (B,) or one number, at most the period [s]; the period if not given.
             pressures_end: (B, m) at the end of the period [Pa], linear in between.

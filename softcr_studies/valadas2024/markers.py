@@ -28,7 +28,7 @@ class Truth:
     """A motion of the robot from rest.
 
     Attributes:
-        strains: (n,) at the begin.
+        strains: (n,) at the start.
         torques: (T, n) of each millisecond.
         poses: (1 + T / every, 9) of the three markers.
         every: milliseconds from pose to pose.
@@ -41,7 +41,7 @@ class Truth:
 
 
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Pose (9,) at the begin and torques (T, n) of each millisecond -> poses (T + 1, 9)."""
+"""Pose (9,) at the start and torques (T, n) of each millisecond -> poses (T + 1, 9)."""
 
 
 def training_truth(seed: int) -> Truth:

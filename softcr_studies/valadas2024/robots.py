@@ -74,7 +74,7 @@ class RobotCase:
 
     @property
     def starts(self) -> np.ndarray:
-        """(8, n) strains at the begin of the training trajectories."""
+        """(8, n) strains at the start of the training trajectories."""
         lengths = self.arm.lengths
         if len(lengths) == 1:
             strains = np.array(_ONE, float)

@@ -78,12 +78,12 @@ class MarkerModel:
         return x + self.step * (v + 0.5 * change), v + change
 
     def predict(self, begin: np.ndarray, rates: np.ndarray, torques: np.ndarray) -> np.ndarray:
-        """(R, T + 1, 3 N) poses at the begin and after each torque [m, m, rad].
+        """(R, T + 1, 3 N) poses at the start and after each torque [m, m, rad].
 
         A motion that becomes infinite is NaN from there on.
 
         Args:
-            begin, rates: (R, 3 N) pose and rate at the begin.
+            begin, rates: (R, 3 N) pose and rate at the start.
             torques: (R, T, n) each held for a period.
         """
         motion = MarkerMotion(begin[:, None], rates[:, None], torques, self.period)
