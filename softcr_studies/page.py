@@ -12,25 +12,35 @@ PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _KEPT = ("*.png", "*.md", "trials.json")
 _INDEX = """# Results
 
-`softcr study run NAME` wrote every table on these pages, and `softcr study page` the pages. Each
-says what was run, on which machine, with how many seeds, what plant and model share, and what was
-published. Figures from simulations and from benches stand in columns of their own; a bound that
-was missed is marked MISS.
+A good place to start is the study `robustness/fair`, which compares the method of Licher et al.
+(2025) with ours on plants that differ from the model, and on one that does not.
 
-All figures of ours are from simulations whose plant shares the structure of its equations with the
-model, unless a study says otherwise. They say how a method deals with wrong parameters, noise,
-delay and a coarser grid; they do not say how it deals with physics that the model lacks.
+The tables on these pages are the output of `softcr study run NAME`, and `softcr study page` makes
+the pages. Each study states its command, the machine, the number of seeds, what plant and model
+have in common, and published figures if there are any, in separate columns for simulations and
+benches. A bound that was missed is marked MISS.
 
-| source | study | what it measures |
-|---|---|---|
-{lines}
+All our figures are from simulations. Unless a study says otherwise, the plant has the same
+equations as the model: such a figure shows how a method copes with wrong parameters, noise, delay
+and a coarser grid, but not with physics that the model lacks.
+
+{tables}
 
 ```{{toctree}}
-:maxdepth: 2
+:maxdepth: 1
 
 {groups}
 ```
 """
+_PAPERS = {
+    "dalenberg2024": "Dalenberg (2024)",
+    "licher2025": "Licher et al. (2025)",
+    "mehl2024": "Mehl et al. (2024)",
+    "pawlowski2019": "Pawlowski (2019)",
+    "valadas2024": "Valadas et al. (2024)",
+}
+"""Titles of groups that repeat a publication; others are titled by their names."""
+
 _HIDDEN = {"experiment", "source", "summary", "exact", "machine", "code", "load_average_at_end"}
 
 
@@ -52,7 +62,7 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
         for part in (
             f"## {name}",
             f"{about['summary'][:1].upper()}{about['summary'][1:]}."
-            + (f" Source: {about['source']}." if about["source"] else " Nothing was published."),
+            + (f" Source: {about['source']}." if about["source"] else ""),
             about["exact"],
             f"`softcr study run {name}` on {_when(about)}: {_settings(about)}.",
             "\n".join(_table(rows)),
@@ -84,7 +94,7 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
             about, _ = read_table(path)
             _copy(path, output / "tables" / about["experiment"])
         groups: dict[str, list[str]] = {}
-        lines = []
+        lines: dict[str, list[str]] = {}
         for path in sorted((output / "tables").glob("*/*/table.json")):
             about, rows = read_table(path)
             section = study_section(about, rows, path.parent)
@@ -92,21 +102,33 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
             groups.setdefault(path.parent.parent.name, []).append(
                 section.replace("](", f"]({pictures}") if "](" in section else section
             )
-            source = about["source"] or "(nothing was published)"
-            link = f"[{about['experiment']}]({path.parent.parent.name}.md)"
-            lines.append(f"| {source} | {link} | {about['summary']} |")
+            group = path.parent.parent.name
+            link = f"[{about['experiment']}]({group}.md)"
+            lines.setdefault(group, []).append(
+                f"| {link} | {about['summary']} | {about['source']} |"
+            )
         if not groups:
             raise UserError(f"{output}: no study has been run; see `softcr study list`")
-        pages = {output / f"{group}.md": f"# {group}\n\n" + "\n".join(sections)
-                 for group, sections in groups.items()}  # fmt: skip
+        ordered = sorted(groups, key=lambda group: (group in _PAPERS, group))
+        pages = {output / f"{group}.md": f"# {_title(group)}\n\n" + "\n".join(groups[group])
+                 for group in ordered}  # fmt: skip
+        tables_of_groups = [
+            f"## {_title(group)}\n\n| study | what it measures | source |\n|---|---|---|\n"
+            + "\n".join(lines[group])
+            for group in ordered
+        ]
         pages[output / "index.md"] = _INDEX.format(
-            lines="\n".join(sorted(lines)), groups="\n".join(groups)
+            tables="\n\n".join(tables_of_groups), groups="\n".join(ordered)
         )
         for path, text in pages.items():
             path.write_text(text, encoding="utf-8")
         return list(pages)
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _title(group: str) -> str:
+    return _PAPERS.get(group, group.capitalize())
 
 
 def _copy(table: Path, folder: Path) -> None:

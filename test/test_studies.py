@@ -245,7 +245,7 @@ def test_pages_hold_every_row_with_published_kinds_apart(tmp_path):
     write_table(table, about, rows)
     (table.parent / "error.png").write_bytes(b"")
     page, index = write_pages([table], tmp_path / "pages")
-    assert "| Someone, Sec. 1 | [group/name](group.md) | what it is |" in index.read_text()
+    assert "| [group/name](group.md) | what it is | Someone, Sec. 1 |" in index.read_text()
     text = page.read_text()
     assert page.name == "group.md"
     assert "published, simulation | published, bench | ours" in text
