@@ -25,7 +25,7 @@ _COMMANDS = {
     "report": ("tools.report:report", "compute the report of a recorded run again"),
     "replay": ("tools.replay.command:replay", "run estimator and controller again on a bag"),
     "view": ("tools.viewer.command:view", "watch the running system on a browser page"),
-    "hold": ("tools.hold:hold", "operator's switch: hold the space bar to enable"),
+    "hold": ("tools.hold:hold", "be the deadman's switch: the terminal's space bar"),
     "doctor": ("tools.doctor.command:doctor", "say what stands in the way of a run"),
     "commission": ("tools.commission.command:commission", "measure a bench, write its files"),
     "ros": ("tools.ros.command:app", "run, nodes, lifecycle, topics, echo, call, param"),
@@ -34,7 +34,7 @@ _COMMANDS = {
     "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),
     "rehearse": ("tools.rehearse:rehearse", "run the bench's system on emulated devices"),
     "train": ("tools.train:train", "train the surrogate of a robot"),
-    "verify-surrogate": ("studies.verify_surrogate:verify_surrogate", "compare it with its rod"),
+    "verify-surrogate": ("studies.verify_surrogate:verify_surrogate", "judge it beside its rod"),
     "study": ("studies.command:app", "run published experiments, tuning, benchmarks"),
 }
 
