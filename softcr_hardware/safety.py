@@ -5,12 +5,15 @@ condition asks for which action, and the further action wins:
 
 - enabling needs every condition from PREDICT_ONLY up to be clear, and the chambers to be empty,
   over a handshake of good samples from every source *before* anything moves (`Handshake`); an
-  arming test that has passed; and somebody who asks for it with the present generation;
+  arming test that has passed; the operator's switch, seen released in the present generation and
+  pressed since; and somebody who asks for it with that generation;
 - WARN, PREDICT_ONLY and HOLD end when their conditions have been clear for `clear_time`;
 - RAMP_TO_VENT never ends but in VENT_NOW, and VENT_NOW disarms;
 - every vent from enabled is latched by its cause, and so is a vent that somebody asks for while
-  disarmed. Only an explicit reset forgets it, and a handshake begins from zero. Each latch and each
-  reset begins a new generation: who asked before has asked for something else.
+  disarmed. Only an explicit reset forgets it, while the operator's switch is released, and a
+  handshake begins from zero. Each latch, each reset and each change of the numbers begins a new
+  generation: who asked before has asked for something else, and who held the switch before has
+  agreed to something else.
 
 An age that is NaN and values that are not numbers count as the worse case. Time that jumps ahead is
 a fault; time that goes back, or is no number, stands still.
@@ -28,17 +31,20 @@ from softcr_hardware.safety_rules import (
     Flags,
     Latch,
     Rule,
+    Switch,
     broken_rules,
+    switch_seen,
 )
 from softcr_hardware.safety_settings import SafetySettings
 
-__all__ = ["Action", "Decision", "Flags", "Latch", "Safety", "Transition"]
+__all__ = ["Action", "Decision", "Flags", "Latch", "Safety", "Switch", "Transition"]
 
 _TRANSITIONS_KEPT = 1000
 _REPEATS = 600.0
 """The same cause of a machine's again within this time is kept until a check has passed [s]."""
 _MEASURED = re.compile(r"-?\d+\.\d+|-?\d+(?= (kPa|Pa|ms|s)\b)")
 _JUMPED = Rule("clock jumped", Action.VENT_NOW, latch=Latch.MACHINE)
+_HELD_ON = "deadman's switch held since before: let go of it, then hold it again"
 _TEST_FAILED = Rule("arming test", Action.VENT_NOW, latch=Latch.MACHINE, about="test_failed")
 
 
@@ -76,6 +82,7 @@ class Decision:
         generation: of latches and resets; an enable must ask for this one.
         counts: while disarmed, good samples of the handshake: source, how many, how many needed.
         testing: whether the arming test may open the valves, which are not enabled.
+        switch: how the operator's switch is seen.
     """
 
     action: Action
@@ -87,6 +94,7 @@ class Decision:
     generation: int = 0
     counts: tuple[tuple[str, int, int], ...] = ()
     testing: bool = False
+    switch: Switch = Switch.SILENT
 
 
 class Safety:
@@ -128,11 +136,12 @@ class Safety:
         self._began: dict[str, float] = {}  # of conditions that are broken
         self._machine_causes: dict[str, float] = {}  # and when they were last latched
         self._vent_before = self._reset_before = False
+        self._released = False  # whether the switch was seen so in this generation
 
     def use(self, settings: SafetySettings) -> None:
-        """Other numbers, while disarmed; the handshake begins anew."""
+        """Other numbers, while disarmed; a new generation begins."""
         self.settings = settings
-        self._handshake.forget()
+        self._begin_generation()
 
     def update(self, time: float, flags: Flags) -> Decision:
         """Decide.
@@ -143,6 +152,8 @@ class Safety:
             flags: what is known now.
         """
         self._advance(time)
+        switch = switch_seen(flags, self.settings)
+        self._released = self._released or switch in (Switch.RELEASED, Switch.NOT_REQUIRED)
         broken = self._broken(flags)
         before = self.decision
         if before.enabled:
@@ -154,7 +165,7 @@ class Safety:
         counts = () if enabled else self._handshake.counts(self.settings)
         said = (
             action, enabled, reason, blockers, self._latch, self._cause, self._generation,
-            counts, self._testing,
+            counts, self._testing, switch,
         )  # fmt: skip
         if said == self._said:  # nearly always: to make another one costs more than to compare
             return before
@@ -225,7 +236,11 @@ class Safety:
                 blockers.append("pressures not near the command")
         if self._latch:
             first = "pass a check, then reset it" if self._latch is Latch.HELD else "reset it first"
+            if not self._released:
+                first = f"let go of the deadman's switch, then {first.removesuffix(' first')}"
             blockers.append(f"latched {self._latch.letter}, {self._cause}: {first}")
+        elif not self._released and flags.operator_pressed:
+            blockers.append(_HELD_ON)
         clear = not blockers and not flags.reset and not self._testing
         self._handshake.see(self._seen, self._step, clear, flags)
         if blockers:
@@ -248,8 +263,9 @@ class Safety:
         return warning, True, why, ()
 
     def _reset(self, flags: Flags) -> bool:
-        """A person has looked; what a check must pass for stays without it."""
-        if self._reset_before or (self._latch is Latch.HELD and not flags.checked):
+        """A person has looked, whose switch is released; what a check must pass for stays without
+        it."""
+        if self._reset_before or not self._released or (self._latch is Latch.HELD and not flags.checked):
             return False
         if self._latch is Latch.HELD:
             self._machine_causes.clear()
@@ -306,5 +322,5 @@ class Safety:
     def _begin_generation(self) -> None:
         """Whoever asked before has asked for something else, and nothing seen before counts."""
         self._generation += 1
-        self._testing = False
+        self._testing, self._released = False, not self.settings.require_operator
         self._handshake.forget()

@@ -7,7 +7,7 @@ looked at in every fast cycle, where one function costs a fifth of a function fo
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from softcr_hardware.safety_settings import SafetySettings
@@ -52,6 +52,16 @@ class Latch(IntEnum):
         return "" if self is Latch.NONE else self.name[0]
 
 
+class Switch(StrEnum):
+    """How the operator's switch is seen: as one node says, and no longer ago than holds."""
+
+    RELEASED = "released"
+    PRESSED = "pressed"
+    SILENT = "silent"
+    SEVERAL = "told by several nodes"
+    NOT_REQUIRED = "not required"
+
+
 @dataclass(slots=True)  # not frozen: that would cost more than the rest of a fast cycle's safety
 class Flags:
     """What is known at one moment. Ages [s] since the last good one; infinite for never.
@@ -67,6 +77,7 @@ class Flags:
         pressure_error: largest |measured - sent| of a chamber [Pa].
         pressure_fault: what speaks against believing a pressure; empty for nothing.
         commanders: nodes that offer commands, where they are several; empty otherwise.
+        operators: nodes that offer the operator's signal, where they are several; empty otherwise.
         stopped: whether the chain of emergency stops is open.
         unpowered: whether the 24 V of valves and sensors are missing.
         impaired: names of what runs worse than it should.
@@ -95,6 +106,7 @@ class Flags:
     pressure_error: float = math.inf
     pressure_fault: str = ""
     commanders: str = ""
+    operators: str = ""
     stopped: bool = False
     unpowered: bool = False
     impaired: tuple[str, ...] = ()
@@ -148,6 +160,7 @@ RULES: tuple[Rule, ...] = (
     _OVERPRESSURE := Rule("overpressure", _NOW, latch=_M),
     _RELEASED := Rule("deadman released", _RAMP),
     _OPERATOR_SILENT := Rule("operator silent", _RAMP),
+    _SEVERAL_OPERATORS := Rule("operator's signal of several nodes", _RAMP, about="operators"),
     _STILL_SEVERAL := Rule(
         "commands still of several nodes", _RAMP, lasting="several_vent", about="commanders"
     ),
@@ -199,6 +212,8 @@ def broken_rules(f: Flags, s: SafetySettings, high: float) -> list[Rule]:
             add(_RELEASED)
         if not ahead <= f.operator_age <= s.operator_vent:
             add(_OPERATOR_SILENT)
+        if f.operators:
+            add(_SEVERAL_OPERATORS)
     if f.commanders:
         add(_STILL_SEVERAL)
     if not ahead <= f.command_age <= s.command_vent:
@@ -221,3 +236,14 @@ def broken_rules(f: Flags, s: SafetySettings, high: float) -> list[Rule]:
     if f.impaired:
         add(_IMPAIRED)
     return found
+
+
+def switch_seen(f: Flags, s: SafetySettings) -> Switch:
+    """How the operator's switch is seen, with the meaning of the flags of `broken_rules`."""
+    if not s.require_operator:
+        return Switch.NOT_REQUIRED
+    if f.operators:
+        return Switch.SEVERAL
+    if not -_AHEAD <= f.operator_age <= s.operator_hold:
+        return Switch.SILENT
+    return Switch.PRESSED if f.operator_pressed else Switch.RELEASED

@@ -3,6 +3,8 @@
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
+from softcr_runtime.settings import FIXED
+
 _LIVE: JsonDict = {"live": True, "while": "the valves are vented"}
 _SECOND: JsonDict = {"unit": "s", **_LIVE}
 _PASCAL: JsonDict = {"unit": "Pa", **_LIVE}
@@ -18,8 +20,16 @@ class SafetySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    require_operator: bool = Field(default=True, description="whether a deadman's signal must flow")
-    require_mocap: bool = Field(default=True, description="whether poses of the tip must flow")
+    require_operator: bool = Field(
+        default=True,
+        description="whether a deadman's signal must flow",
+        json_schema_extra=FIXED,
+    )
+    require_mocap: bool = Field(
+        default=True,
+        description="whether poses of the tip must flow",
+        json_schema_extra=FIXED,
+    )
     operator_hold: float = Field(
         default=0.2, gt=0, le=10, description="operator silent: hold", json_schema_extra=_SECOND
     )

@@ -453,7 +453,6 @@ class LoopNode(LifecycleNode):
         changed = changed_values(before, settings)
         if not changed:
             return
-        self._robot_file = load_robot(settings.robot, self.kinds)
         was = setting_values(before)
         words = [f"{name} was {was[name]}, is {value}" for name, value in changed.items()]
         self.get_logger().info(f"parameters changed: {', '.join(words)}")

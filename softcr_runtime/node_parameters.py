@@ -1,6 +1,7 @@
 """The ROS parameters of a node: declared from its settings, checked all together.
 
-A live one may change while the node is configured or active, the others only before.
+A live one may change while the node is configured or active, a fixed one never, as ROS sees to by
+`read_only`; the others while the node is unconfigured.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
 from softcr_runtime.namespaces import frame_prefix
 from softcr_runtime.parameters import (
     as_declared,
@@ -108,7 +108,6 @@ class NodeParameters:
             return SetParametersResult(successful=False, reason=reason + self._way_back())
         try:
             candidate: NodeSettings = build_settings(node.Settings, now | changes)
-            load_robot(candidate.robot, node.kinds)
             if node.configured:
                 node.accept_settings(candidate)
         except UserError as error:
@@ -117,7 +116,7 @@ class NodeParameters:
         return SetParametersResult(successful=True)
 
     def _way_back(self) -> str:
-        """The transitions after which every parameter can change, as a person asks for them."""
+        """The transitions after which the parameter can change, as a person asks for them."""
         name = self._node.get_fully_qualified_name().lstrip("/")
         back = f"softcr lifecycle set {name}"
         if self._node.active:

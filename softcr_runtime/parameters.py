@@ -9,16 +9,18 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from softcr_runtime.settings import Setting
 
 _CHANGES = "; can change "
-_LIVE, _FIXED = "in any state", "while unconfigured"
+_LIVE, _UNCONFIGURED, _NEVER = "in any state", "while unconfigured", "never"
 
 
 def parameter_descriptor(setting: Setting) -> ParameterDescriptor:
     """Description, unit and range of a setting, and in which states of its node it can change, as
     ROS tools show them."""
     unit = f" [{setting.unit}]" if setting.unit else ""
+    changes = "" if setting.fixed else _CHANGES + changes_in_words(setting)
     descriptor = ParameterDescriptor(
         description=setting.description + unit,
-        additional_constraints=setting.allowed + _CHANGES + changes_in_words(setting),
+        additional_constraints=setting.allowed + changes,
+        read_only=setting.fixed,
     )
     if setting.low is not None and setting.high is not None:
         if setting.kind == "integer":
@@ -32,8 +34,10 @@ def parameter_descriptor(setting: Setting) -> ParameterDescriptor:
 
 def changes_in_words(setting: Setting) -> str:
     """In which states of its node a setting can change."""
+    if setting.fixed:
+        return _NEVER
     if not setting.live:
-        return _FIXED
+        return _UNCONFIGURED
     return f"{_LIVE}, while {setting.condition}" if setting.condition else _LIVE
 
 
@@ -46,7 +50,7 @@ def changes_and_range(descriptor: ParameterDescriptor) -> tuple[str, str]:
     if not told:
         allowed, changes = descriptor.additional_constraints, ""
     if descriptor.read_only:
-        changes = "never"
+        changes = _NEVER
     ranges = (*descriptor.integer_range, *descriptor.floating_point_range)
     if not allowed and ranges:
         allowed = f"from {ranges[0].from_value:g} to {ranges[0].to_value:g}"

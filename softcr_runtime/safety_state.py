@@ -41,6 +41,11 @@ class SafetyState(BaseModel):
         description="while disarmed, good samples of the handshake by source, and those needed",
     )
     testing: bool = Field(default=False, description="whether the arming test moves the valves")
+    switch: str = Field(
+        default="silent",
+        description="how the operator's switch is seen: `pressed`, `released`, `silent`, `told by "
+        "several nodes`, `not required`",
+    )
     owner: str = Field(default="", description="the node whose commands are followed")
     bus: str = Field(
         default="operational", description="what is wrong with it; `operational` for nothing"

@@ -8,7 +8,9 @@ parameter, the check of every value, the list printed by `--help`:
 A field that is itself a model becomes parameters with dotted names (`cost.tip_position`). A field
 with `json_schema_extra={"live": True}` may change while the node is configured or active, where
 `{"while": "..."}` says in words what must hold then; one with `{"hidden": True}` is no parameter;
-of one with `{"in_words": ...}` these words say what is allowed.
+of one with `{"in_words": ...}` these words say what is allowed. Free text, which names classes,
+files, folders and interfaces, is fixed when the node starts, and so is a field with
+`json_schema_extra=FIXED`: nobody else may choose later what a process loads, opens or writes.
 """
 
 import math
@@ -36,6 +38,9 @@ def unit(name: str) -> Any:
 
 LIVE: dict[str, Any] = {"live": True}
 """`json_schema_extra` of a field that may change while its node is active."""
+
+FIXED: dict[str, Any] = {"read_only": True}
+"""`json_schema_extra` of a field, other than free text, that is fixed when its node starts."""
 
 Seconds = Annotated[float, unit("s")]
 Hertz = Annotated[float, unit("Hz")]
@@ -136,6 +141,7 @@ class Setting:
         live: whether it may change while the node is active.
         choices: the only texts that are allowed, if there are such.
         condition: what must hold for a live change, in words; empty for nothing.
+        fixed: whether it can never change after the node's start.
     """
 
     name: str
@@ -150,6 +156,7 @@ class Setting:
     live: bool
     choices: tuple[str, ...] = ()
     condition: str = ""
+    fixed: bool = False
 
 
 @cache
@@ -356,6 +363,7 @@ def _setting(name: str, field: Mapping[str, Any]) -> Setting:
         live=field.get("live", False),
         choices=tuple(element.get("enum", ())),
         condition=field.get("while", ""),
+        fixed=field.get("read_only", kind == "string" and "enum" not in element),
     )
 
 

@@ -38,6 +38,7 @@ HEALTHY = Flags(
 def enabled_safety(time):
     """A safety machine, enabled at `time` [s]."""
     safety = Safety(SafetySettings(), 1e5)
+    safety.update(time - 401 * STEP, replace(HEALTHY, operator_pressed=False))
     for step in range(400, 0, -1):
         safety.update(time - step * STEP, HEALTHY)
     assert safety.update(time, replace(HEALTHY, enable=True)).enabled

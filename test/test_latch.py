@@ -29,8 +29,9 @@ CLASSES = [
 
 
 def reset(bench, checked=False, **changes):
-    bench.run(DT, reset=True, checked=checked, enable=False, vent=False)
-    return bench.run(DT, **{"reset": False, "checked": False, "highest_pressure": 0.0} | changes)
+    bench.run(DT, reset=True, checked=checked, enable=False, vent=False, operator_pressed=False)
+    bench.run(DT, **{"reset": False, "checked": False, "highest_pressure": 0.0} | changes)
+    return bench.run(DT, operator_pressed=True)
 
 
 @pytest.mark.parametrize(("fault", "latch"), CLASSES, ids=[str(fault) for fault, _ in CLASSES])
@@ -43,7 +44,8 @@ def test_every_vent_is_latched_by_its_cause_and_nobody_who_keeps_asking_arms(fau
     bench.flags = replace(before, enable=True)
     asked = bench.run(20.0)
     assert (asked.enabled, asked.latch) == (False, latch)
-    assert asked.blockers == (f"latched {latch.letter}, {vented.cause}: reset it first",)
+    assert len(asked.blockers) == 1
+    assert asked.blockers[0].startswith(f"latched {latch.letter}, {vented.cause}: ")
     assert reset(bench).generation == 2
     assert not bench.run(0.297, enable=True).enabled  # a handshake of its own
     assert bench.run(0.003).enabled
@@ -175,7 +177,7 @@ def test_a_bad_sample_begins_the_handshake_again(source):
 
 def test_counts_say_how_far_the_handshake_is():
     bench = Bench(require_mocap=False)
-    counts = bench.run(0.2).counts
+    counts = bench.run(0.199).counts
     assert {name: needed for name, _, needed in counts} == {
         "cycles": 300,
         "commands": 10,

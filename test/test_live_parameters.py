@@ -24,7 +24,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.block import BlockBase, Input, Output
 from softcr_runtime.block_node import block_node_class
 from softcr_runtime.codecs import codec
-from softcr_runtime.parameters import changes_in_words
+from softcr_runtime.parameters import changes_in_words, parameter_descriptor
 from softcr_runtime.plugin_settings import prepared_plugin
 from softcr_runtime.process import SupervisedExecutor
 from softcr_runtime.replay.replayed import ReplayedBlock
@@ -242,7 +242,7 @@ def test_what_is_live_says_so_and_ages_of_safety_only_of_vented_valves():
     assert changes_in_words(valves["safety.operator_vent"]) == (
         "in any state, while the valves are vented"
     )
-    assert changes_in_words(valves["interface"]) == "while unconfigured"
+    assert changes_in_words(valves["command_rate_hz"]) == "while unconfigured"
     for settings, names in (
         (ForceTorqueSettings, {"rate_hz", "rest_tolerance"}),
         (OptitrackSettings, {"rate_hz", "latency_warning"}),
@@ -375,14 +375,25 @@ def bench():
     bench.close()
 
 
-def test_unchanged_values_are_accepted_for_every_parameter_in_every_state(bench):
+@pytest.mark.parametrize("settings", [ValvesSettings, OptitrackSettings, ForceTorqueSettings])
+def test_what_names_code_files_and_devices_is_fixed_at_the_start(settings):
+    declared = declared_settings(settings)
+    fixed = {name for name, each in declared.items() if each.fixed}
+    texts = {name for name, each in declared.items() if each.kind == "string" and not each.choices}
+    flags = {"safety.require_operator", "safety.require_mocap", "without_valves"}
+    assert fixed == texts | flags & set(declared)
+    assert all(parameter_descriptor(declared[name]).read_only for name in fixed)
+    assert {changes_in_words(declared[name]) for name in fixed} == {"never"}
+
+
+def test_what_is_fixed_is_refused_in_every_state_and_unchanged_values_of_the_rest_accepted(bench):
     node = bench.node
     for change in (None, node.trigger_configure, node.trigger_activate):
         if change:
             bench.do(change)
-        for name in declared_settings(node.Settings):
+        for name, setting in declared_settings(node.Settings).items():
             result = bench.set(name, node.get_parameter(name).value)
-            assert result.successful, (node._state, name, result.reason)
+            assert result.successful != setting.fixed, (node._state, name, result.reason)
     refused = bench.set("offset", 1.0)
     assert refused.reason == (
         "parameter offset cannot change while the node is active: first softcr lifecycle set gain "

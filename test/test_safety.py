@@ -41,6 +41,7 @@ class Bench:
         self.safety = Safety(SafetySettings(**settings), MAXIMUM)
         self.time = 100.0
         self.flags = GOOD
+        self.let_go()
 
     def run(self, duration, silent=(), **changes):
         """Let time pass in steps of 1 ms, the `silent` ages growing."""
@@ -51,6 +52,17 @@ class Bench:
             self.flags = replace(self.flags, **ages)
             decision = self.safety.update(self.time, self.flags)
         return decision
+
+    def let_go(self):
+        """The operator releases the switch for a moment and holds it again."""
+        self.run(DT, operator_pressed=False)
+        return self.run(DT, operator_pressed=True)
+
+    def reset(self, **changes):
+        """Somebody resets while the switch is released; then it is held again."""
+        self.run(DT, **{"operator_pressed": False, "reset": True, "enable": False} | changes)
+        self.run(DT, reset=False)
+        return self.run(DT, operator_pressed=True)
 
     def enable(self):
         self.run(0.5)
@@ -130,6 +142,13 @@ MATRIX = [
     ("operator silent, soon", {"silent": ["operator_age"]}, 0.25, Action.HOLD, "operator late"),
     ("operator silent", {"silent": ["operator_age"]}, 0.52, Action.RAMP_TO_VENT, "operator silent"),
     ("deadman released", {"operator_pressed": False}, DT, Action.RAMP_TO_VENT, "deadman released"),
+    (
+        "a second operator",
+        {"operators": "hold and joy"},
+        DT,
+        Action.RAMP_TO_VENT,
+        "operator's signal of several nodes: hold and joy",
+    ),
     ("vent service", {"vent": True}, DT, Action.VENT_NOW, "vent asked for"),
     (
         "a second controller, soon",
@@ -176,16 +195,18 @@ def test_a_pressure_fault_vents_from_every_state_and_latches_until_it_is_reset(b
     # all is well again, and somebody keeps asking
     asked = bench.run(10.0, pressure_fault="", command_age=0.01, highest_pressure=0.0, enable=True)
     assert not asked.enabled
-    assert asked.blockers == (f"latched M, pressure fault: {fault}: reset it first",)
-    assert not bench.run(DT, reset=True).enabled  # the handshake begins anew
-    assert not bench.run(0.25, reset=False).enabled
+    first = "let go of the deadman's switch, then reset it"
+    assert asked.blockers == (f"latched M, pressure fault: {fault}: {first}",)
+    assert not bench.reset().enabled  # the handshake begins anew
+    assert not bench.run(0.25, enable=True).enabled
     assert bench.run(0.1).enabled
 
 
 def test_a_reset_while_the_fault_is_there_does_not_arm():
     bench = Bench().enable()
     bench.run(DT, pressure_fault="chamber_1: sensor frozen")
-    decision = bench.run(5.0, highest_pressure=0.0, enable=True, reset=True)
+    bench.reset(highest_pressure=0.0)
+    decision = bench.run(5.0, enable=True)
     assert not decision.enabled
     assert decision.blockers == ("pressure fault: chamber_1: sensor frozen",)
     assert (decision.latch, decision.generation) == (Latch.NONE, 2)  # a vent and one reset
@@ -227,9 +248,10 @@ def test_after_a_vent_only_an_operator_resets_and_enables_again():
     bench.run(DT, vent=True)
     decision = bench.run(5.0, vent=False, highest_pressure=0.0, enable=True)
     assert (decision.enabled, decision.reason) == (False, "vent asked for")
-    assert decision.blockers == ("latched O, vent asked for: reset it first",)
-    bench.run(DT, reset=True, enable=False)
-    decision = bench.run(1.0, reset=False)
+    first = "let go of the deadman's switch, then reset it"
+    assert decision.blockers == (f"latched O, vent asked for: {first}",)
+    bench.reset()
+    decision = bench.run(1.0)
     assert (decision.enabled, decision.blockers) == (False, ())
     assert bench.run(DT, enable=True).enabled
 
@@ -261,6 +283,38 @@ def test_without_operator_and_mocap_a_bench_may_be_told_to_run():
     assert bench.enable().run(1.0).action == Action.NONE
 
 
+HELD_ON = "deadman's switch held since before: let go of it, then hold it again"
+SINCE = {
+    "the start": lambda bench: bench,
+    "a vent": lambda bench: bench.run(DT, vent=True),
+    "a reset": lambda bench: bench.reset(vent=False) and bench.run(DT, reset=True),
+    "other numbers": lambda bench: bench.safety.use(SafetySettings(command_vent=1.0)),
+}
+
+
+@pytest.mark.parametrize("since", SINCE)
+def test_arming_needs_the_switch_let_go_and_held_anew_since(since):
+    """Whoever else vents, resets, changes numbers and asks, while an operator holds on."""
+    bench = Bench()
+    if since == "the start":
+        bench.safety = Safety(SafetySettings(), MAXIMUM)
+    SINCE[since](bench)
+    blocked = bench.run(1.0, vent=False, reset=False, enable=True).blockers
+    if since == "a vent":  # a reset does not help, either, while the switch is held
+        bench.run(DT, reset=True)
+        blocked = bench.run(1.0, reset=False).blockers
+        assert "let go of the deadman's switch, then reset it" in blocked[0]
+    else:
+        assert blocked == (HELD_ON,)
+    # silence and another node's word are no letting go
+    bench.run(1.0, operator_age=math.inf, operator_pressed=False)
+    bench.run(1.0, operator_age=0.01, operators="hold and joy")
+    assert bench.run(1.0, operators="", operator_pressed=True).blockers == blocked
+    assert not bench.safety.decision.enabled
+    bench.reset() if since == "a vent" else bench.let_go()
+    assert bench.run(1.0, enable=True).enabled
+
+
 def test_settings_out_of_order_are_refused():
     with pytest.raises(ValueError, match="mocap: ages"):
         SafetySettings(mocap_hold=0.01)
@@ -285,6 +339,7 @@ class World:
         self.flags = GOOD
         self.follows = True
         self.chambers = np.zeros(3)
+        self.let_go()
 
     def tick(self, dt=0.01):
         self.time += dt
@@ -308,6 +363,12 @@ class World:
         if decision.action == Action.RAMP_TO_VENT:
             assert np.all(sent <= before)
         return decision
+
+    def let_go(self):
+        """The operator releases the switch for a moment and holds it again."""
+        for pressed in (False, True):
+            self.flags = replace(self.flags, operator_pressed=pressed)
+            self.tick()
 
     def mend(self):
         self.silent.clear()
@@ -389,10 +450,11 @@ class RandomFaults(RuleBasedStateMachine):
         for _ in range(50):
             self.world.tick()
         self.world.flags = replace(self.world.flags, vent=False, reset=False)
-        self.world.tick()
+        self.world.let_go()
         self.world.flags = replace(self.world.flags, reset=True, checked=True)
         self.world.tick()
         self.world.flags = replace(self.world.flags, reset=False, checked=False)
+        self.world.let_go()
         for _ in range(50):
             self.world.tick()
         self.world.flags = replace(self.world.flags, enable=True)

@@ -236,7 +236,11 @@ def test_the_base_is_calibrated_only_when_the_valves_say_that_they_are_vented(
         here.safety_says(enabled="false", action="vent now", testing="true")
         told = "the arming test moves the valves"
         until(lambda: told in here.trigger("calibrate_base").message, told)
-        here.safety_says(enabled="false", action="vent now", testing="false")
+        for switch in ("pressed", "silent", "told by several nodes"):
+            here.safety_says(enabled="false", action="vent now", switch=switch)
+            told = f"the deadman's switch is {switch}, must be released"
+            until(lambda told=told: told in here.trigger("calibrate_base").message, told)
+        here.safety_says(enabled="false", action="vent now", testing="false", switch="released")
         until(lambda: here.trigger("calibrate_base").success, "a calibration")
         session.calibration = before
         here.end_safety()  # it ended: what it said is old
@@ -315,7 +319,7 @@ def test_a_bias_is_kept_with_its_date_and_used_at_the_next_start(net_ft, actuato
         until(lambda: here.heard, "wrenches")
         assert "no valves' node says" in here.trigger("bias").message
         here.safety()
-        here.safety_says(enabled="false", action="vent now")
+        here.safety_says(enabled="false", action="vent now", switch="not required")
         answer = until(lambda: (said := here.trigger("bias")).success and said, "a bias")
         assert answer.message.endswith(f"; written to {path}")
         until(lambda: here.says("") and here.report().values.get("biased"), "it in the diagnostics")

@@ -190,10 +190,19 @@ class Bench:
         if "command" not in self.silent:
             self.controller.answer(self.now, self.command)
 
+    def let_go(self, reset=False, checked=False):
+        """The operator releases the switch, resets where asked to, and holds it again."""
+        pressed, self.pressed = self.pressed, False
+        self.run(0.02)
+        if reset:
+            self.driver.reset(checked)
+            self.run(0.02)
+        self.pressed = pressed
+
     def enable(self, command=4e4):
-        if self.driver.report.decision.latch:  # an operator has looked, and a check has passed
-            self.driver.reset(checked=True)
-        self.run(0.5)
+        # where there is a latch an operator has looked, and a check has passed
+        self.let_go(reset=bool(self.driver.report.decision.latch), checked=True)
+        self.run(0.48)
         self.driver.enable()
         report = self.run(0.002)
         assert report.decision.enabled, report.decision
@@ -280,7 +289,7 @@ def test_commands_that_wait_do_not_outlive_a_vent():
     bench.driver.vent()
     assert bench.run(0.05).sent.max() == 0.0
     bench.command = np.zeros(3)
-    bench.driver.reset()
+    bench.let_go(reset=True)
     bench.run(0.5)
     bench.driver.enable()
     report = bench.run(0.3)
@@ -362,7 +371,7 @@ def test_each_fault_of_the_controller_has_a_named_end_state(kind):
     if kind in ("ok", "intermittent"):
         assert bench.driver.safety.transition_count == 1  # enabled, and no flapping since
     if restarting:
-        assert report.decision.blockers == ("latched O, commands silent: reset it first",)
+        assert report.decision.blockers[0].startswith("latched O, commands silent: ")
         bench.command = np.zeros(3)
         bench.enable()  # an operator may
 
@@ -546,7 +555,7 @@ class Handed:
         self.heard = []
         self.node = SimpleNamespace(
             inbox=SimpleNamespace(arrived=lambda: letters),
-            _commanders=lambda driver: several,
+            _several=lambda driver: several,
             _ignored=Counter(),
         )
         monkeypatch.setattr(time, "monotonic", lambda: 100.0)
@@ -613,7 +622,7 @@ def test_while_several_command_the_valves_hold_and_then_vent():
     bench = Bench().enable(5e4)
     bench.silent.add("command")
     bench.driver.hear("command", bench.now, plan(bench.now, np.full(60, 8e4)))
-    bench.driver.commanded_by("/mpc and /view")
+    bench.driver.offered_by("/mpc and /view", "")
     sent = [bench.run(DT).sent[0] for _ in range(290)]
     assert max(sent) < 5.001e4, "what an unknown node has planned is not played"
     assert bench.driver.report.decision.reason == "commands of several nodes: /mpc and /view"
@@ -663,6 +672,7 @@ def test_a_message_from_a_time_far_away_is_not_heard():
 
 def test_a_bad_sample_begins_the_handshake_again_behind_the_driver():
     bench = Bench()
+    bench.let_go()
     bench.run(0.25)
     bench.driver.hear("command", bench.now, one(bench.now, np.full(3, np.nan)))
     assert bench.run(DT).decision.blockers == ("bad samples: command",)
@@ -683,7 +693,7 @@ def test_an_enable_that_is_on_its_way_does_not_outlive_a_vent():
     bench.driver.vent()
     bench.run(0.3)
     bench.command = np.zeros(3)
-    bench.driver.reset()
+    bench.let_go(reset=True)
     bench.run(0.5)
     bench.driver.enable(seen)
     assert not bench.run(0.01).decision.enabled
@@ -765,7 +775,18 @@ def test_an_exception_of_the_master_vents_and_the_thread_lives_on():
 def test_zero_calibration_only_when_disarmed_and_within_reason():
     bench = Bench()
     bench.run(0.6)
+    with pytest.raises(UserError, match="the deadman's switch is pressed, must be released"):
+        bench.driver.calibrate_zero()
+    bench.pressed = False
+    bench.run(0.1)
+    bench.driver.offered_by("", "/hold and /joy")
+    bench.run(DT)
+    with pytest.raises(UserError, match="told by several nodes, must be released"):
+        bench.driver.calibrate_zero()
+    bench.driver.offered_by("", "")
+    bench.run(DT)
     assert np.allclose(bench.driver.calibrate_zero(), 1.0, atol=1e-3)
+    bench.pressed = True
     bench.enable()
     with pytest.raises(UserError, match="vent them first"):
         bench.driver.calibrate_zero()

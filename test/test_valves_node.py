@@ -132,10 +132,19 @@ class Stack:
         # a child process is started and brings the bus up; asked twice, it would be refused
         return self.ask(ChangeState, "change_state", request, 20.0).success
 
+    def let_go(self):
+        """Release the deadman's switch, and wait until the valves have seen it."""
+        self.buttons = [0]
+        self.until(lambda: self.safety and self.state().switch == "released", "a released switch")
+
     def enable(self):
         """As an operator does, who has looked what was latched."""
-        if "latched" in self.trigger("enable").message:
-            assert self.trigger("reset").success
+        self.let_go()
+        if self.state().latch:
+            self.until(lambda: self.trigger("reset").success, "a reset")
+            self.until(lambda: self.state().latch == "", "its being told")
+            self.let_go()
+        self.buttons = [1]
 
         def enabled():
             answer = self.trigger("enable")
@@ -253,17 +262,23 @@ def test_the_whole_way_from_configure_to_a_regulated_pressure_and_back(
     while time.monotonic() < ends:
         answer = stack.trigger("enable")
         assert not answer.success
-        assert "latched O, vent asked for: reset it first" in answer.message
+        assert "latched O, vent asked for: let go of the deadman's switch" in answer.message
+    # nor does whoever resets while the switch is held
+    refused = stack.trigger("reset")
+    assert (refused.success, "the deadman's switch is pressed" in refused.message) == (False, True)
     stack.silent.add("safety/operator")
     stack.until(lambda: "operator silent" in stack.trigger("enable").message, "a refusal")
     stack.silent.clear()
     stack.command = np.zeros(3)
     stack.enable()
-    # deactivated, the valves are vented, the service answers, sensors can be calibrated
+    assert stack.trigger("vent").success
+    assert "the deadman's switch is pressed" in stack.trigger("calibrate_zero").message
+    stack.let_go()
+    stack.until(lambda: stack.trigger("calibrate_zero").success, "calibration")
+    # deactivated, the valves are vented, and the service answers
     assert stack.change(Transition.TRANSITION_DEACTIVATE)
     assert stack.trigger("vent").success
     assert "activate the node first" in stack.trigger("enable").message
-    stack.until(lambda: stack.trigger("calibrate_zero").success, "calibration")
     assert (state / "licher2025.zero.yaml").exists()
     assert stack.change(Transition.TRANSITION_CLEANUP)
     until(lambda: emulator.events("state")[-1]["state"] == "INIT", "slaves left in INIT")
@@ -382,6 +397,7 @@ def test_a_kept_zero_and_a_held_latch_outlive_the_node(stack, valves, emulator, 
     assert stack.change(Transition.TRANSITION_CONFIGURE)
     assert stack.change(Transition.TRANSITION_ACTIVATE)
     stack.until(lambda: stack.pressures and stack.newest().max() < -2e3, "pressures of that zero")
+    stack.let_go()
     assert stack.state().latch == "H"
     refused = stack.trigger("reset")
     assert not refused.success

@@ -28,7 +28,7 @@ from softcr_hardware.ethercat.regulator_test import RegulatorTest
 from softcr_hardware.ethercat.regulators import RegulatorGuard, RegulatorLoop
 from softcr_hardware.ethercat.supply import check_supply, highest_command
 from softcr_hardware.ethercat.terminals import PressureRegulator, Station
-from softcr_hardware.safety import Action, Decision, Flags, Latch, Safety
+from softcr_hardware.safety import Action, Decision, Flags, Latch, Safety, Switch
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_hardware.setpoint import Setpoint
 from softcr_models.errors import UserError
@@ -159,7 +159,7 @@ class ValveDriver:
         self._heard: dict[str, float] = {}
         self._pressed = self._vent = self._reset = self._checked = False
         self._enable: int | None = None  # the generation that it was asked for
-        self._commanders = ""
+        self._commanders = self._operators = ""
         self._changed = ""  # settings of terminals, while the bus was away
         self._bad: set[str] = set()  # sources of refused samples since the last cycle
         self._player = PacketPlayer(round(1e9 * command_period))
@@ -232,10 +232,11 @@ class ValveDriver:
         with self._lock:
             self._reset, self._checked = True, checked
 
-    def commanded_by(self, several: str) -> None:
-        """Nodes that offer commands, in words, where they are several; empty for one or none."""
+    def offered_by(self, commanders: str, operators: str) -> None:
+        """Nodes that offer commands and the operator's signal, in words, where they are several;
+        empty for one or none."""
         with self._lock:
-            self._commanders = several
+            self._commanders, self._operators = commanders, operators
 
     def use_safety(self, settings: SafetySettings) -> None:
         """Other numbers for the state machine and the commands; only while the valves are
@@ -250,7 +251,8 @@ class ValveDriver:
         self.commands.use(settings)
 
     def calibrate_zero(self) -> np.ndarray:
-        """Take the sensors' present voltages as zero pressure; valves must be disarmed.
+        """Take the sensors' present voltages as zero pressure; valves must be disarmed, and the
+        operator's switch seen released, where one is required.
 
         Returns:
             (m,) new zeros [V].
@@ -258,10 +260,15 @@ class ValveDriver:
         Raises:
             UserError: armed, or values that no calibration may hide (`zero_volts`).
         """
-        if self.report.decision.enabled:
+        decision = self.report.decision
+        if decision.enabled:
             raise UserError("zero calibration: the valves are enabled, vent them first")
-        if self.report.decision.testing:
+        if decision.testing:
             raise UserError("zero calibration: the arming test is under way, wait for its end")
+        if decision.switch not in (Switch.RELEASED, Switch.NOT_REQUIRED):
+            raise UserError(
+                f"zero calibration: the deadman's switch is {decision.switch}, must be released"
+            )
         with self._lock:
             samples = np.array(self._past_volts)
         self._data.zero = zero_volts(samples, self._data.nominal_zero)
@@ -484,7 +491,7 @@ class ValveDriver:
             sensors.pressures, self._setpoint.pressures
         )
         flags.pressure_fault = self.guard.fault if speaks else ""
-        flags.commanders = self._commanders
+        flags.commanders, flags.operators = self._commanders, self._operators
         flags.stopped, flags.unpowered = self._stopped, self._unpowered
         flags.impaired = tuple(impaired)
         flags.bad = tuple(sorted(self._bad)) if self._bad else ()

@@ -183,9 +183,9 @@ class ValveProcess:
         """See ValveDriver."""
         self._send("reset", checked)
 
-    def commanded_by(self, several: str) -> None:
+    def offered_by(self, commanders: str, operators: str) -> None:
         """See ValveDriver."""
-        self._send("commanders", several)
+        self._send("offered", (commanders, operators))
 
     def use_safety(self, settings: SafetySettings) -> None:
         """See ValveDriver.
@@ -309,8 +309,8 @@ class _Child:
             driver.vent()
         elif kind == "reset":
             driver.reset(content)
-        elif kind == "commanders":
-            driver.commanded_by(content)
+        elif kind == "offered":
+            driver.offered_by(*content)
         else:
             try:
                 self._answer(kind, content)

@@ -21,7 +21,7 @@ from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT, NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
 from softcr_hardware.force_torque.mounting import BiasTo, load_mounting, save_mounting
 from softcr_hardware.force_torque.readings import SENSOR_RATE, WrenchLimits
-from softcr_hardware.nodes.vented import WITHOUT_VALVES, VentedWitness
+from softcr_hardware.nodes.vented import VentedWitness, WithoutValves
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_runtime.clocks import on_system_clock
@@ -92,7 +92,7 @@ class ForceTorqueSettings(NodeSettings):
         description="force of the resting rod off what it should read, at activation: warn",
         json_schema_extra={"unit": "N", **LIVE},
     )
-    without_valves: bool = Field(False, description=WITHOUT_VALVES)
+    without_valves: WithoutValves = False
     most_restarts: int = Field(1000, ge=0, le=100_000, description="new clients for a mute box")
     limits: WrenchLimits = WrenchLimits()
 

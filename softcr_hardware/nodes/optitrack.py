@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 from std_srvs.srv import Trigger
 
-from softcr_hardware.nodes.vented import WITHOUT_VALVES, VentedWitness
+from softcr_hardware.nodes.vented import VentedWitness, WithoutValves
 from softcr_hardware.optitrack.calibration import (
     calibrated_by_base,
     calibrated_by_tip,
@@ -90,7 +90,7 @@ class OptitrackSettings(NodeSettings):
     most_reconnects: int = Field(
         1000, ge=0, le=100_000, description="attempts to reach a silent server"
     )
-    without_valves: bool = Field(False, description=WITHOUT_VALVES)
+    without_valves: WithoutValves = False
     limits: TrackingLimits = TrackingLimits()
 
 

@@ -4,10 +4,11 @@ Configuring brings the bus up and proves its watchdog; from there to cleanup the
 the valves are vented unless enabled. Activating lets messages in, `~/enable` (Trigger) closes the
 handshake, deactivating vents. `~/vent` (Trigger) works in every state. What a vent has latched,
 `~/reset` (Trigger) forgets, and nothing else does. The operator's signal is a sensor_msgs/Joy on
-safety/operator: button 0 is the deadman's switch, button 1 vents.
+safety/operator: button 0 is the deadman's switch, button 1 vents. Who resets or calibrates must
+have let go of the switch; who arms must have let go of it since the last vent or reset and hold it.
 
-Commands are those of one node: of several nobody knows whose a message is, so none is followed.
-Where controllers are exchanged, `~/hand_over` (SetParametersAtomically) names those that may
+Commands are those of one node, and so is the operator's signal: of several nobody knows whose a
+message is, so no command is followed, and the valves vent. Where controllers are exchanged, `~/hand_over` (SetParametersAtomically) names those that may
 publish beside each other.
 """
 
@@ -29,7 +30,7 @@ from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
 from softcr_hardware.nodes.commander import Commander
-from softcr_hardware.safety import Action, Decision, Latch
+from softcr_hardware.safety import Action, Decision, Latch, Switch
 from softcr_hardware.safety_settings import SafetySettings
 from softcr_models.errors import UserError
 from softcr_runtime.clocks import on_monotonic_clock, on_system_clock
@@ -118,6 +119,7 @@ class Valves(LoopNode):
         self._told: SafetyState | None = None
         self._seen: tuple[Decision, str, str] | None = None  # what it was made of: and owner, bus
         self._commander: Commander | None = None
+        self._operators: Commander | None = None
         self._ignored: Counter[str] = Counter()  # commands of a node that was not claimed
         self._held = ""  # cause of the latch that is kept
         self._told_at = -math.inf  # when safety/state was published [s]
@@ -178,7 +180,7 @@ class Valves(LoopNode):
             "force_torque/wrench",
             lambda message: wrench_from_message(message, "force_torque/wrench"),
         )
-        self.receive("safety/operator", _operator)
+        self._operators = Commander(self, [self.receive("safety/operator", _operator)])
         self._tell_safety(self._driver.report)
 
     def loop(self, stop: threading.Event) -> None:
@@ -238,7 +240,8 @@ class Valves(LoopNode):
         )
 
     def on_cleanup_node(self) -> None:
-        driver, self._driver, self._commander = self._driver, None, None
+        driver, self._driver = self._driver, None
+        self._commander = self._operators = None
         if driver is not None:
             driver.close()
 
@@ -293,7 +296,7 @@ class Valves(LoopNode):
         }
         letters = self.inbox.arrived()
         # after they were taken: nobody's message comes before he is known
-        several = self._commanders(driver)
+        several = self._several(driver)
         for letter in letters:
             heard, value = letter.received, letter.value
             stamped = on_monotonic_clock(letter.stamp, oldest=math.inf)
@@ -319,16 +322,21 @@ class Valves(LoopNode):
                 value = CommandPacket.single(round(1e9 * heard), value)
             driver.hear(sources[letter.topic], heard, value, heard - stamped)
 
-    def _commanders(self, driver: ValveProcess) -> str:
-        """Who commands, where nobody can know whose a command is: then none is followed."""
-        if self._commander is None:
+    def _several(self, driver: ValveProcess) -> str:
+        """Who commands, where nobody can know whose a command is: then none is followed. The
+        driver is told that, and who else gives the operator's signal."""
+        commander, operators = self._commander, self._operators
+        if commander is None or operators is None:
             return ""
-        if self._commander.look(time.monotonic(), driver.report.decision.enabled):
-            several = self._commander.several
-            driver.commanded_by(several)
-            if several:
-                self.get_logger().warning(f"commands of {several}; none is followed")
-        return self._commander.several
+        now, enabled = time.monotonic(), driver.report.decision.enabled
+        found = [each for each in (commander, operators) if each.look(now, enabled)]
+        if found:
+            driver.offered_by(commander.several, operators.several)
+        if commander in found and commander.several:
+            self.get_logger().warning(f"commands of {commander.several}; none is followed")
+        if operators in found and operators.several:
+            self.get_logger().warning(f"operator's signal of {operators.several}; end all but one")
+        return commander.several
 
     def _tell_safety(self, report: ValveReport) -> None:
         """Publish what safety says, when it says something new."""
@@ -347,6 +355,7 @@ class Valves(LoopNode):
             blockers=decision.blockers,
             counts={name: (count, needed) for name, count, needed in decision.counts},
             testing=decision.testing,
+            switch=decision.switch,
             owner=owner,
             bus=bus,
         )
@@ -430,8 +439,9 @@ class Valves(LoopNode):
         return response
 
     def _serve_reset(self, _: Any, response: Any) -> Any:
-        """Forgets what a vent has latched, when a person has looked for its cause; the handshake
-        begins anew. What is held until a check has passed stays until then."""
+        """Forgets what a vent has latched, when a person has looked for its cause and has let go of
+        the deadman's switch; the handshake begins anew. What is held until a check has passed stays
+        until then."""
         if self._driver is None:
             response.message = "configure the node first"
             return response
@@ -449,8 +459,13 @@ class Valves(LoopNode):
         self._driver.reset(checked=held)
         driver, before = self._driver, decision.generation
         response.success = _wait(driver, lambda now: now.generation != before, _ANSWER_TIME)
-        done = "reset; the handshake begins anew"
-        response.message = done if response.success else "asked for; the fast cycle is late"
+        switch = driver.report.decision.switch
+        if response.success:
+            response.message = "reset; the handshake begins anew"
+        elif switch in (Switch.RELEASED, Switch.NOT_REQUIRED):
+            response.message = "asked for; the fast cycle is late"
+        else:
+            response.message = f"not reset: the deadman's switch is {switch}, let go of it first"
         return response
 
     def _serve_hand_over(self, request: Any, response: Any) -> Any:

@@ -1,15 +1,19 @@
-"""Whether the chambers are vented, as the valves' node says: sensors are calibrated only then."""
+"""Whether the chambers are vented and the operator has let go of the switch, as the valves' node
+says: sensors are calibrated only then."""
 
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from rclpy.node import Node
 
-from softcr_hardware.safety import Action
+from softcr_hardware.safety import Action, Switch
 from softcr_models.errors import UserError
+from softcr_runtime.settings import FIXED
 from softcr_runtime.topics import TOPICS, qos
 
-WITHOUT_VALVES = "calibrate though no valves' node is there: the operator says that all is vented"
-"""Description of the parameter that a node with a VentedWitness has."""
+_WITHOUT_VALVES = "calibrate though no valves' node is there: the operator says that all is vented"
+WithoutValves = Annotated[bool, Field(description=_WITHOUT_VALVES, json_schema_extra=FIXED)]
+"""Type of the parameter `without_valves`, which a node with a VentedWitness has."""
 
 _TOPIC = "safety/state"
 
@@ -29,7 +33,7 @@ class VentedWitness:
         node.create_subscription(kind, _TOPIC, self._hear, qos(_TOPIC))
 
     def check(self, what: str, without_valves: bool) -> None:
-        """Nothing, if the valves are disarmed and vented.
+        """Nothing, if the valves are disarmed and vented, and the operator's switch is released.
 
         Args:
             what: is to be done, for the message.
@@ -56,6 +60,9 @@ class VentedWitness:
                 f"{what}: {_TOPIC} says enabled {enabled}, action {action}; must be enabled false, "
                 f"action {Action.VENT_NOW.words}: vent the valves"
             )
+        switch = self._heard.get("switch")
+        if switch not in (Switch.RELEASED, Switch.NOT_REQUIRED):
+            raise UserError(f"{what}: the deadman's switch is {switch}, must be released")
 
     def _hear(self, status: Any) -> None:
         self._heard = {value.key: value.value for value in status.values}

@@ -1,10 +1,11 @@
 """Random sequences of faults, operators' actions and time jumps: what may arm the valves.
 
 Beside the state machine stands a short reference that knows nothing of its code: it keeps the
-cycles in a row in which all was good, the messages that came in them, what was vented, reset and
-looked at, and says of each cycle whether the valves may be armed in it. A sequence fails where they
+cycles in a row in which all was good, the messages that came in them, what was vented, reset, let
+go of and looked at, and says of each cycle whether the valves may be armed in it. A sequence fails where they
 are armed and may not, where a fault of the machine does not vent in its own cycle, or where a vent
-leaves no latch.
+leaves no latch. Who resets must have let go of the switch since the vent, and who arms since the
+reset.
 """
 
 import math
@@ -30,7 +31,7 @@ _PERIODS = {
 }  # fmt: skip
 _MESSAGES = ("commands", "poses", "operator")
 _MACHINE = ("slaves", "watchdog", "pressure fault", "overpressure")
-_SWITCHES = (*_MACHINE, "released", "several", "not empty", "far from the command")
+_SWITCHES = (*_MACHINE, "released", "several", "operators", "not empty", "far from the command")
 _JUMPS = (0.15, 0.25, 1.0, 3600.0, 1e9, -0.05, -1.0, -1e6, math.nan, math.inf, -math.inf)
 
 
@@ -55,30 +56,34 @@ class Oracle:
         self._settings = settings
         self._good, self._messages, self._lasted = 0, dict.fromkeys(_MESSAGES, 0), 0.0
         self._latched, self._held, self._broke_off = False, False, -1
+        self._let_go = False  # of the switch, since it broke off
 
     def see(
-        self, cycle: int, step: float, good: bool, came: set[str], asked: Asked, before: Decision
-    ) -> bool:
+        self, cycle: int, step: float, good: bool, released: bool, came: set[str], asked: Asked,
+        before: Decision,
+    ) -> bool:  # fmt: skip
         """Whether the valves may be armed in this cycle.
 
         Args:
             cycle: its number.
             step: of the time since the last one [s]; 0 for none that counts.
             good: every source fresh, nothing broken, no bad sample, chambers empty.
+            released: the operator's signal is fresh, of one node, and says so of the switch.
             came: sources whose messages came.
             asked: by an operator.
             before: of the cycle before.
         """
+        self._let_go |= released
         if before.enabled:
             self._forget()
             return False
-        if asked.reset and (asked.checked or not self._held):
-            self._latched = self._held = False
+        if asked.reset and self._let_go and (asked.checked or not self._held):
+            self._latched = self._held = self._let_go = False
             self._broke_off = cycle
             self._forget()
         if asked.vent:
             self._vented(cycle, self._held)
-        if not good or not step > 0.0 or self._latched or asked.reset:
+        if not good or not step > 0.0 or self._latched or not self._let_go or asked.reset:
             self._forget()
             return False
         self._good += 1
@@ -100,6 +105,7 @@ class Oracle:
 
     def _vented(self, cycle: int, held: bool) -> None:
         self._latched, self._held, self._broke_off = True, held, cycle
+        self._let_go = False
         self._forget()
 
     def _forget(self) -> None:
@@ -150,8 +156,8 @@ class RandomBench:
         for name in came:
             self._came[name] = self._time
         asked = self._ask(cycle, before)
-        flags, good = self._flags(told, asked)
-        may = self._oracle.see(cycle, step, good, came, asked, before)
+        flags, good, released = self._flags(told, asked)
+        may = self._oracle.see(cycle, step, good, released, came, asked, before)
         decision = self._safety.update(told, flags)
         armed = decision.enabled and not before.enabled
         assert may or not armed, f"cycle {cycle}: armed, which the handshake did not see"
@@ -171,6 +177,8 @@ class RandomBench:
             self._silent ^= {self._random.choice(tuple(_PERIODS))}
         if chance() < 0.02:
             self._broken ^= {self._random.choice(_SWITCHES)}
+        if chance() < 0.04:
+            self._broken ^= {"released"}
         if chance() < 0.10:
             self._silent.clear()
             self._broken.clear()
@@ -212,8 +220,9 @@ class RandomBench:
         self._last = asked
         return asked
 
-    def _flags(self, told: float, asked: Asked) -> tuple[Flags, bool]:
-        """What the state machine is told, and whether it is all good."""
+    def _flags(self, told: float, asked: Asked) -> tuple[Flags, bool, bool]:
+        """What the state machine is told, whether it is all good, and whether the operator is
+        seen to have let go of the switch."""
         time = told if math.isfinite(told) else self._told
         ages = {name: time - came for name, came in self._came.items()}
         broken = self._broken
@@ -233,6 +242,7 @@ class RandomBench:
             pressure_error=2e4 if "far from the command" in broken else 0.0,
             pressure_fault="chamber_1: sensor frozen" if "pressure fault" in broken else "",
             commanders="one and another" if "several" in broken else "",
+            operators="one and another" if "operators" in broken else "",
             bad=(self._bad,) if self._bad else (),
             reset=asked.reset,
             checked=asked.checked,
@@ -240,7 +250,8 @@ class RandomBench:
             generation=asked.generation,
             vent=asked.vent,
         )  # fmt: skip
-        return flags, fresh and not broken and not self._bad
+        heard = -0.1 <= ages["operator"] <= _LIMITS["operator"] and "operators" not in broken
+        return flags, fresh and not broken and not self._bad, heard and "released" in broken
 
 
 class Settings(StudySettings):

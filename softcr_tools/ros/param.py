@@ -118,6 +118,9 @@ def set_(
         _must_be_known(participant, place, name)
         (before,) = _rows(participant, place, [name])
         (described,) = _descriptors(participant, place, [name])
+        if described.read_only:
+            complain(f"{place}: {name} is fixed when the node starts; start it with another value")
+            return FAILED
         given = Given(name=name, value=_parsed(described.type, value, name))
         request = SetParameters.Request(parameters=[given])
         answer = participant.ask(f"{place}/set_parameters", SetParameters, request, place)
