@@ -331,6 +331,36 @@ def judge(tracker, time, position=(0, 0, 0.158), quaternion=None, tracked=True, 
     return tracker.trouble
 
 
+@given(
+    frequency=st.floats(0.5, 6.0), amplitude=st.floats(0.01, 0.1), gap=st.integers(0, 120),
+    began=st.floats(0.6, 1.0),
+)  # fmt: skip
+@settings(deadline=None)
+def test_a_tip_that_swings_is_the_same_body_after_any_gap(frequency, amplitude, gap, began):
+    """Up to 3.8 m/s, which is faster than the limit; after a gap the tip may be 2 A away, where the
+    limit leads within A s."""
+    tracker, believed = BodyTracker(TrackingLimits(), RESTING), 0.0
+    for frame in range(360):
+        time = frame / 120.0
+        if began < time < began + gap / 120.0:
+            continue
+        swing = amplitude * min(2.0 * time, 1.0) * np.sin(2.0 * np.pi * frequency * time)
+        trouble = judge(tracker, 100.0 + time, (swing, 0, 0.158 + 1e-6 * frame))
+        assert not trouble or time - believed <= max(amplitude, 1 / 120.0), (time, trouble)
+        believed = believed if trouble else time
+    assert tracker.refused["jumped"] <= 120 * amplitude
+
+
+def test_another_body_is_not_the_tip_wherever_it_goes_and_the_tip_is_when_it_comes_back():
+    tracker = BodyTracker(TrackingLimits(), RESTING)
+    for frame in range(10):
+        assert judge(tracker, 1.0 + frame / 120.0, (0, 0, 0.158 + 1e-6 * frame)) == ""
+    for frame in range(10, 60):  # it comes as near as 10 mm, in steps of 1.4 mm
+        place = 0.08 - 0.07 * (frame - 10) / 50.0
+        assert judge(tracker, 1.0 + frame / 120.0, (place, 0, 0.158)) == "jumped"
+    assert judge(tracker, 1.6, (0.002, 0, 0.158)) == ""  # after a gap
+
+
 def test_every_reason_of_refusal_is_named_and_counted():
     tracker = BodyTracker(TrackingLimits(), RESTING)
     nan = float("nan")

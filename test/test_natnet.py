@@ -145,6 +145,42 @@ def test_what_is_new_in_a_later_motive_is_passed_over_by_its_size():
         read(struct.pack("<HH", 5, 8) + without_size, (4, 0))
 
 
+def named(version, *names):
+    """Model definitions of bodies 1, 2, ..., whose names are bytes."""
+    _, definitions, _ = datagrams(version)
+    head = 16 if version >= (4, 1) else 12  # message, size, count, kind, size of the description
+    body = definitions[definitions.index(b"tip\0", head) + len(b"tip\0") + 4 :]
+    described = b""
+    for number, name in enumerate(names, 1):
+        content = name + b"\0" + struct.pack("<i", number) + body
+        size = struct.pack("<I", len(content)) if version >= (4, 1) else b""
+        described += struct.pack("<I", 1) + size + content
+    content = struct.pack("<I", len(names)) + described
+    return struct.pack("<HH", 5, len(content)) + content
+
+
+@pytest.mark.parametrize("version", [(3, 1), (4, 1)])
+@pytest.mark.parametrize(
+    "other",
+    ["Körper".encode("latin-1"), "Körper".encode(), "机器人".encode("gb18030"), b"\xff\xfe\x81\x8d"],
+)
+def test_a_name_in_any_encoding_hides_nobody(version, other):
+    bodies = read(named(version, other, b"tip"), version)
+    assert bodies["tip"] == 2
+    assert sorted(bodies.values()) == [1, 2]
+    if b"rper" in other:
+        assert bodies["Körper"] == 1
+
+
+def test_definitions_that_cannot_be_read_are_told_as_such():
+    stage = Stage(body="Tip")
+    stage.run(1.0)
+    stage.session.receive(stage.now, b"\5\0\4\0\1\0\0\0")  # one description, which is missing
+    assert stage.trouble.startswith("model definitions cannot be read (message 5 cannot be read): ")
+    stage.session.receive(stage.now, named((4, 1), b"tip"))
+    assert stage.trouble == "no body 'Tip' at the server; there are: tip"
+
+
 def test_foreign_frequencies_are_one_reason_of_refusal():
     info = bytearray(datagrams()[0])
     session = Stage().session
@@ -372,7 +408,7 @@ def test_malformed_and_foreign_datagrams_do_not_end_the_stream():
             stranger.sendto(datagrams()[2], ours)
         for bad in (b"", b"\7", b"\7\0\4\0abcd", b"\5\0\2\0\xff\xff"):
             emulator._socket.sendto(bad, ours)
-        until(lambda: client.foreign == 1, "the stranger is counted")
+        until(lambda: client.session.foreign == {"127.0.0.2": 1}, "the stranger is counted")
         until(lambda: sum(client.session.refused.values()) >= 4, "the malformed ones too")
         client.forget()
         assert until(lambda: client.take(0.1), "a pose")
@@ -386,6 +422,11 @@ def test_a_server_may_come_late_go_and_come_back():
         with client_of(emulator) as client:
             trouble = client.session.trouble
             until(lambda: trouble(time.monotonic()) == "server silent", "silence told")
+            client.session.ignore("127.0.0.2")
+            assert trouble(time.monotonic()) == (
+                "server silent; datagrams came from 127.0.0.2: give that as server, or set Motive's "
+                "Local Interface"
+            )
             emulator.inject("ok")
             until(lambda: client.take(0.1), "a pose")
             emulator.inject("reconnect")

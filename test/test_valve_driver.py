@@ -22,6 +22,7 @@ from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.interfaces import own_interface
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData
 from softcr_hardware.ethercat.terminals import load_station
+from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
 from softcr_hardware.faults import DELAY, FAULT_KINDS, FaultInjector
 from softcr_hardware.nodes.valves import Operator, Valves
 from softcr_hardware.safety import Action
@@ -796,6 +797,26 @@ def test_without_pysoem_everything_imports_and_the_master_says_what_to_install(m
     monkeypatch.setitem(sys.modules, "pysoem", None)
     with pytest.raises(UserError, match=r"pip install 'softcr\[ethercat\]'"):
         EtherCatBus("eth1", STATION, ProcessData(STATION))
+
+
+@pytest.mark.parametrize(
+    ("library", "said"),
+    [
+        ("raise ImportError", "EtherCAT needs pysoem"),
+        ("raise RuntimeError('built for another machine')", "RuntimeError: built for another"),
+        ("import os; os._exit(3)", "did not start (exit code 3)"),
+    ],
+)
+def test_what_stops_the_valves_process_before_it_opens_the_bus_is_one_line(
+    tmp_path, monkeypatch, library, said
+):
+    (tmp_path / "pysoem.py").write_text(library)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    task = ValveTask(STATION, ROBOT.pressure_limits, "lo", SafetySettings(), {}, 0)
+    with pytest.raises(UserError) as refused:
+        ValveProcess(task, say=lambda line: None).open()
+    assert said in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_one_process_owns_an_interface_until_it_lets_go():

@@ -131,7 +131,8 @@ class ValveProcess:
         """Start the child and let it bring the bus up.
 
         Raises:
-            UserError: the bus is not as the station says, or the child did not start.
+            UserError: what keeps the child from driving: the bus is not as the station says, the
+                master is not installed, ...; or that it did not start.
         """
         board = ReportBoard(len(self._task.station.chambers))
         self._board = board
@@ -149,7 +150,11 @@ class ValveProcess:
         kind, said = self._answer(_START_TIME)
         if kind != "opened":
             self.close()
-            raise UserError(said or "the valves' process did not start")
+            raise UserError(
+                said
+                or f"the valves' process did not start (exit code {self._child.returncode}); what "
+                "it said is in the log of the valves' node"
+            )
 
     def close(self) -> None:
         """Let the child leave the valves safe and end."""
@@ -250,6 +255,29 @@ class _Child:
         signal.signal(signal.SIGTERM, self._end)
 
     def run(self) -> int:
+        try:
+            self._begin()
+        except UserError as error:
+            self._send("failed", str(error))
+            return 1
+        except Exception as error:
+            self._send("failed", f"the valves' process: {type(error).__name__}: {error}")
+            raise
+        self._running = True
+        # from here on there is no garbage, and the collector would take longer than a cycle
+        gc.collect()
+        gc.freeze()
+        self._board.write(replace(self._driver.report, time=time.monotonic()))
+        self._send("opened", "")
+        self._driver.run(self._stop, self._between)
+        return 0
+
+    def _begin(self) -> None:
+        """Make the driver that the node wants, and bring its bus up.
+
+        Raises:
+            UserError: one line about what keeps it from that.
+        """
         _, task = pickle.loads(self._socket.recv(_LARGEST))
         self._board = ReportBoard(len(task.station.chambers), self._board_file)
         self._driver = task.driver(lambda line: self._send("say", line))
@@ -259,19 +287,7 @@ class _Child:
         self._not_permitted = tuple(filter(None, problems))
         for problem in self._not_permitted:
             self._send("say", f"fast cycle: {problem}")
-        try:
-            self._driver.open()
-        except UserError as error:
-            self._send("failed", str(error))
-            return 1
-        self._running = True
-        # from here on there is no garbage, and the collector would take longer than a cycle
-        gc.collect()
-        gc.freeze()
-        self._board.write(replace(self._driver.report, time=time.monotonic()))
-        self._send("opened", "")
-        self._driver.run(self._stop, self._between)
-        return 0
+        self._driver.open()
 
     def _between(self) -> None:
         """After each cycle: what the node wants, and what it is told."""

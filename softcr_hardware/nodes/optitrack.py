@@ -192,7 +192,7 @@ class Optitrack(LoopNode):
             "renamed": session.renamed,
             "frames_refused": dict(session.tracker.refused),
             "datagrams_refused": dict(session.refused),
-            "foreign_datagrams": client.foreign,
+            "foreign_datagrams": dict(session.foreign),
             "socket_restarts": client.restarts,
             "socket_problem": client.problem,
             "calibration": session.calibration.model_dump(mode="json"),

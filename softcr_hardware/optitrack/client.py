@@ -49,7 +49,6 @@ class NatNetClient:
     """Runs a session over UDP in a thread of its own. Only the server's datagrams are read.
 
     Attributes:
-        foreign: datagrams of others, left unread.
         restarts: times the sockets were opened again after an error.
         problem: the last error; empty for none.
     """
@@ -66,7 +65,7 @@ class NatNetClient:
         if address.multicast and not _is_group(address.group):
             raise UserError(f"group {address.group!r}: must be from 224.0.0.0 to 239.255.255.255")
         self.session = session
-        self.foreign = self.restarts = 0
+        self.restarts = 0
         self.problem = ""
         self._address = address
         self._poses: deque[TipPose] = deque(maxlen=_KEPT)
@@ -151,7 +150,7 @@ class NatNetClient:
         except (ConnectionError, BlockingIOError):  # nobody there, says ICMP
             return
         if source != self._address.server:
-            self.foreign += 1
+            self.session.ignore(source)
             return
         pose = self.session.receive(_received(notes), datagram)
         if pose is not None:

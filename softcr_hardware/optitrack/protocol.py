@@ -48,6 +48,11 @@ _DESCRIPTIONS: dict[int, Any] = {
 }
 
 
+def message_of(datagram: bytes) -> int | None:
+    """The number of a datagram's message; None where it has none."""
+    return HEADER.unpack_from(datagram)[0] if len(datagram) >= HEADER.size else None
+
+
 class ProtocolError(Exception):
     """A datagram that is none of NatNet; says what is wrong with it."""
 
@@ -147,7 +152,7 @@ def read(datagram: bytes, version: Sequence[int] | None) -> ServerInfo | Frame |
             return _frame(buffer, natnet.Version(*version))
         if message == MODEL_DEFINITIONS:
             return _definitions(buffer, natnet.Version(*version))
-    except (struct.error, UnicodeDecodeError, natnet.NatNetError) as error:
+    except (struct.error, natnet.NatNetError) as error:
         raise ProtocolError(f"message {message} cannot be read") from error
     return None
 
@@ -171,7 +176,7 @@ class _CheckedBuffer(PacketBuffer):
             raise ProtocolError("a text does not end")
         end = most if end < 0 else end
         self.pointer = most if static_length else end + 1
-        return self._datagram[begin:end].decode()
+        return _decoded(self._datagram[begin:end])
 
     def read_float32_array(self, count: int) -> tuple[float, ...]:
         self.skip(4 * count)
@@ -187,6 +192,15 @@ class _CheckedBuffer(PacketBuffer):
         if self.pointer + size > len(self._datagram):
             raise ProtocolError("numbers are cut off")
         self.pointer += size
+
+
+def _decoded(name: bytes) -> str:
+    """A name in UTF-8, or else in the code page of a Western Windows: NatNet does not say which, and
+    a name that is in neither must not hide the others."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("cp1252", errors="replace")
 
 
 def _server_info(buffer: _CheckedBuffer) -> ServerInfo:

@@ -19,6 +19,7 @@ from softcr_hardware.optitrack.protocol import (
     CONNECT,
     DATA_PORT,
     KEEP_ALIVE,
+    MODEL_DEFINITIONS,
     MODEL_REQUEST,
     MULTICAST_GROUP,
     OLDEST_VERSION,
@@ -28,6 +29,7 @@ from softcr_hardware.optitrack.protocol import (
     ServerInfo,
     in_a_line,
     is_finite,
+    message_of,
     read,
     request,
 )
@@ -104,6 +106,7 @@ class NatNetSession:
         bodies: id of each body by name, as last told.
         body_id: of the body that is followed; None while there is none of its name.
         refused: datagrams and frames, by reason, without those of the tracker.
+        foreign: datagrams of other addresses than the server's, which nobody read, by address.
         connections: times the server answered CONNECT after it was unknown or sent no frames.
         renamed: times the body's name went to another id, or away.
         models_changed: times Motive said that its tracked models changed.
@@ -138,6 +141,7 @@ class NatNetSession:
         self.bodies: Definitions = {}
         self.body_id = int(body) if body.isdigit() else None
         self.refused: Counter[str] = Counter()
+        self.foreign: Counter[str] = Counter()
         self.connections = self.renamed = self.models_changed = 0
         self.latency = math.nan
         self.stamps = ""
@@ -146,6 +150,7 @@ class NatNetSession:
         self._stream = stream
         self._received_latency = received_latency
         self._refusal = ""  # of the newest frame, before its bodies are looked at
+        self._unread = ""  # why the newest model definitions were not read
         self._heard = -math.inf  # a frame, or who the server is
         self._framed = -math.inf  # a frame
         self._waiting: float | None = None  # since the server's first answer without a frame
@@ -177,6 +182,8 @@ class NatNetSession:
             said = read(datagram, self.server.version if self.server else None)
         except ProtocolError as error:
             self.refused[str(error)] += 1
+            if message_of(datagram) == MODEL_DEFINITIONS:
+                self._unread = str(error)
             return None
         if isinstance(said, ServerInfo):
             self._meet(now, said)
@@ -186,6 +193,11 @@ class NatNetSession:
         elif said is not None:
             return self._see(now, said)
         return None
+
+    def ignore(self, source: str) -> None:
+        """A datagram came from another address than the server's."""
+        known = source in self.foreign or len(self.foreign) < _MOST_NAMES
+        self.foreign[source if known else "others"] += 1
 
     def _meet(self, now: float, server: ServerInfo) -> None:
         if server.version[:2] < OLDEST_VERSION:
@@ -202,7 +214,7 @@ class NatNetSession:
             self.connections += 1
 
     def _learn(self, bodies: Definitions) -> None:
-        self.bodies = bodies
+        self.bodies, self._unread = bodies, ""
         if self._body.isdigit():
             return
         before, self.body_id = self.body_id, bodies.get(self._body)
@@ -272,11 +284,16 @@ class NatNetSession:
         waiting = self._waiting is not None and now - self._waiting <= SILENCE
         if now - self._framed > SILENCE and not waiting:
             if now - self._answered <= 2 * SILENCE:
-                return f"no frames, but the server answers{self._why(': ')}"
+                return f"no frames, but the server answers{self._why(': ')}{self._whose()}"
             gave_up = f", gave up after {self._backoff.attempts} attempts"
-            return "server silent" + (gave_up if self._backoff.given_up else "")
+            return f"server silent{gave_up if self._backoff.given_up else ''}{self._whose()}"
         if self._refusal and now - self._believed > _PATIENCE:
             return self._refusal
+        if self.body_id is None and self._unread:
+            return (
+                f"model definitions cannot be read ({self._unread}): give the body by its id, with "
+                f"which Motive lists it, instead of {self._body!r}"
+            )
         if self.body_id is None:
             names = sorted(map(in_a_line, self.bodies))
             known = ", ".join(names[:_MOST_NAMES]) or "none"
@@ -300,6 +317,13 @@ class NatNetSession:
 
     def _why(self, before: str) -> str:
         return before + self.difference if self.difference else ""
+
+    def _whose(self) -> str:
+        """Who else has sent something; without how much, for each new line is logged."""
+        if not self.foreign:
+            return ""
+        (source, _), *_ = self.foreign.most_common(1)
+        return f"; datagrams came from {source}: give that as server, or set Motive's Local Interface"
 
     def recent(self, body: str) -> np.ndarray:
         """(N, 4, 4) poses of a body in the cameras' world during the last second, unjudged but for

@@ -1,8 +1,11 @@
 """Which poses of the tip are believed: the door that every frame of the cameras comes through.
 
 A pose is believed when the server vouches for it, it is a pose, newer than the last, young enough,
-inside the workspace, not the very same for too long, and within reach of the last believed one. At
-the beginning, and when nothing has been believed for `start_over`, the tip must be where the model
+inside the workspace, not the very same for too long, and within reach. The reach grows with the
+time since the last believed pose, about that pose and about where its motion led. A body that
+appears out of reach right after the tip was seen is another body, and stays so wherever it goes
+without a gap; of one that appears after a gap that cannot be said, and it is the tip as soon as it
+is within reach. At the beginning, and when nothing has been believed for `start_over`, the tip must be where the model
 has a resting tip: safety has vented long before, so it rests, unless body or calibration are wrong.
 """
 
@@ -20,7 +23,9 @@ from softcr_hardware.optitrack.protocol import Body, is_finite
 
 _NOISE = 0.005  # [m] a pose may lie beyond what the fastest motion can do
 _TURN_NOISE = 0.2  # [rad] likewise
-_LONGEST_REACH = 0.1  # [s] the reach grows no longer: else anything is within it sooner or later
+_GAP = 0.03  # [s] what is seen no later than this is one motion: 3 frames of 120 Hz, one of 40 Hz
+_SHORTEST = 1e-3  # [s] poses closer to each other tell no motion
+_LONGEST_LEAD = 0.1  # [s] a motion leads no further: a soft arm swings back
 _LENGTH_TOLERANCE = 0.01  # of a quaternion
 _EARLY = 0.01  # [s] a stamp may lie in the future by the error of the clocks
 
@@ -106,7 +111,8 @@ class BodyTracker:
         self.refused: Counter[str] = Counter()
         self.trouble = ""
         self._believed: _Seen | None = None
-        self._jumped: _Seen | None = None  # where it is since it jumped
+        self._motion = np.zeros(6)  # twist of the believed tip [m/s, rad/s], body frame
+        self._other: _Seen | None = None  # where another body is that was taken for the tip
         self._newest = -math.inf
         self._same: Body | None = None
         self._same_since = 0.0
@@ -129,7 +135,8 @@ class BodyTracker:
         if self.trouble:
             self.refused[self.trouble] += 1
             return None
-        self._believed, self._jumped = _Seen(time, pose), None
+        self._motion = _twist(self._believed, _Seen(time, pose))
+        self._believed, self._other = _Seen(time, pose), None
         return pose
 
     def _judged(
@@ -175,20 +182,36 @@ class BodyTracker:
         return bool(distance <= self._limits.rest_tolerance)
 
     def _jumps(self, seen: _Seen, believed: _Seen) -> bool:
-        """Whether it is out of reach, or goes on from where it has jumped to."""
-        if self._jumped is not None and self._reaches(self._jumped, seen):
-            self._jumped = seen
+        """Whether it is another body, or out of reach."""
+        other = self._other
+        if other is not None and seen.time - other.time <= _GAP and self._reaches(other, seen):
+            self._other = seen
             return True
-        if self._reaches(believed, seen):
+        self._other = None
+        if self._reaches(believed, seen) or self._reaches(self._led(believed, seen.time), seen):
             return False
-        self._jumped = seen
+        if seen.time - believed.time <= _GAP:
+            self._other = seen
         return True
 
+    def _led(self, believed: _Seen, time: float) -> _Seen:
+        """Where the motion of the tip leads until a time [s]."""
+        passed = min(time - believed.time, _LONGEST_LEAD)
+        return _Seen(believed.time, believed.pose @ pin.exp6(passed * self._motion).homogeneous)
+
     def _reaches(self, before: _Seen, after: _Seen) -> bool:
-        limits, time = self._limits, min(after.time - before.time, _LONGEST_REACH)
+        limits, time = self._limits, after.time - before.time
         distance = np.linalg.norm(after.pose[:3, 3] - before.pose[:3, 3])
         turn = np.linalg.norm(pin.log3(before.pose[:3, :3].T @ after.pose[:3, :3]))
         return bool(
             distance <= _NOISE + limits.fastest * time
             and turn <= _TURN_NOISE + limits.fastest_turn * time
         )
+
+
+def _twist(before: _Seen | None, after: _Seen) -> np.ndarray:
+    """(6,) of the motion between two poses [m/s, rad/s], body frame; zeros over a gap."""
+    if before is None or not _SHORTEST <= after.time - before.time <= _GAP:
+        return np.zeros(6)
+    moved = pin.log6(np.linalg.inv(before.pose) @ after.pose).vector
+    return np.asarray(moved / (after.time - before.time))
