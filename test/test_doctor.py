@@ -376,6 +376,23 @@ def test_the_net_ft_box_is_asked_for_its_calibration(page, error):
     assert finding.level is (FAIL if error else OK)
 
 
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("192.168.1.1", ("192.168.1.1", None)), ("box:8080", ("box", 8080)),
+        ("[::1]:81", ("::1", 81)), ("::1", None), ("fe80::1", None), ("box:port", None),
+        ("box:99999", None), ("http://box/", None), ("[::1", None), (":80", None), ("a b@c", None),
+    ],
+)  # fmt: skip
+def test_an_address_is_host_and_port_or_one_line(address, parts, capsys):
+    if parts:
+        assert sensors.host_and_port(address) == parts
+        return
+    assert cli.main(["doctor", "simulation", "--force-torque", address]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"--force-torque {address}: must be HOST or HOST:PORT" in line
+
+
 def test_a_taken_port_is_told_with_its_reason():
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

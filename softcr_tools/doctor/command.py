@@ -60,7 +60,12 @@ def doctor(
     Args:
         system: what is to run.
         json: for programs.
+
+    Raises:
+        UserError: --force-torque is no address.
     """
+    if patient.force_torque:
+        sensors.host_and_port(patient.force_torque)
     with Console(stderr=True).status("looking ..."):
         findings = list(examine(patient, hardware=system == "hardware"))
     if json:

@@ -4,6 +4,7 @@ import socket
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from softcr_models.errors import UserError
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, judged
@@ -133,15 +134,15 @@ def force_torque(address: str, port: int | None = None, mounting: str = "") -> l
     from softcr_hardware.force_torque.box import BoxError, ask_box
     from softcr_hardware.force_torque.mounting import load_mounting
 
-    host, _, told_port = address.partition(":")
     box, error = None, ""
+    host, told_port = host_and_port(address) if address else ("", None)
     if address:
         try:
-            box = ask_box(host, port or int(told_port or 80), ANSWER_TIME)
-        except (BoxError, ValueError) as problem:
+            box = ask_box(host, port or told_port or 80, ANSWER_TIME)
+        except BoxError as problem:
             error = str(problem)
     answer = box_words(box) if box else ""
-    who = check_device("force-torque sensor", "--force-torque", address, answer, error)
+    who = check_device("force-torque sensor", "--force-torque", host, answer, error)
     if box is None:
         return [who]
     try:
@@ -149,6 +150,25 @@ def force_torque(address: str, port: int | None = None, mounting: str = "") -> l
     except UserError:  # told of beside its file
         kept = None
     return [who, check_box(box, kept, mounting)]
+
+
+def host_and_port(address: str) -> tuple[str, int | None]:
+    """The two parts of HOST or HOST:PORT; None for a port that is not given.
+
+    Raises:
+        UserError: the address is neither.
+    """
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or parts.netloc != address or "@" in address:
+        raise UserError(
+            f"--force-torque {address}: must be HOST or HOST:PORT, where an IPv6 host stands in "
+            "brackets, as [::1]:80"
+        )
+    return host, port
 
 
 def box_words(box: "BoxSettings") -> str:
@@ -193,7 +213,7 @@ def check_device(name: str, option: str, address: str, answer: str, error: str) 
     return judged(name, f"{address}: {answer}",
         (not address, WARN, "not asked: no address given", f"softcr doctor {option} ADDRESS"),
         (error, FAIL, f"{address}: {error}",
-         f"check that it is on and its cable: ping {address.partition(':')[0]}")
+         f"check that it is on and its cable: ping {address}")
     )  # fmt: skip
 
 
