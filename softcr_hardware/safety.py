@@ -265,7 +265,11 @@ class Safety:
     def _reset(self, flags: Flags) -> bool:
         """A person has looked, whose switch is released; what a check must pass for stays without
         it."""
-        if self._reset_before or not self._released or (self._latch is Latch.HELD and not flags.checked):
+        if (
+            self._reset_before
+            or not self._released
+            or (self._latch is Latch.HELD and not flags.checked)
+        ):
             return False
         if self._latch is Latch.HELD:
             self._machine_causes.clear()

@@ -162,7 +162,12 @@ def named(version, *names):
 @pytest.mark.parametrize("version", [(3, 1), (4, 1)])
 @pytest.mark.parametrize(
     "other",
-    ["Körper".encode("latin-1"), "Körper".encode(), "机器人".encode("gb18030"), b"\xff\xfe\x81\x8d"],
+    [
+        "Körper".encode("latin-1"),
+        "Körper".encode(),
+        "机器人".encode("gb18030"),
+        b"\xff\xfe\x81\x8d",
+    ],
 )
 def test_a_name_in_any_encoding_hides_nobody(version, other):
     bodies = read(named(version, other, b"tip"), version)

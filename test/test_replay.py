@@ -954,6 +954,40 @@ def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):
     assert all(moment.time >= header_stamp(moment.payload) for moment in moments if moment.topic)
 
 
+@pytest.mark.parametrize("topic", ["mocap/tip/pose", "/clock"])
+def test_nothing_is_replayed_beside_a_node_that_publishes_the_same(tmp_path, capsys, topic):
+    """Neither beside one that is there, nor on beside one that comes."""
+    rclpy = pytest.importorskip("rclpy")
+    from softcr_runtime.topics import qos
+
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    living = rclpy.create_node("cameras", context=context)
+    stamps = range(10**9, 600 * 10**9, 10**9)
+    poses = [Entry(POSES, at, cdr_of(pose_to_message(np.eye(4), at))) for at in stamps]
+    bag = write(tmp_path / "bag", poses)
+    arguments = ["replay", str(bag), "--online", "--wait", "0"]
+
+    def live():
+        living.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
+
+    try:
+        coming = threading.Timer(8.0, live)  # the replay listens for 3.5 s
+        coming.start()
+        assert cli.main(arguments) == 2
+        coming.join()
+        assert cli.main(arguments) == 2
+    finally:
+        living.destroy_node()
+        rclpy.try_shutdown(context=context)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "is published by" in line]
+    name = topic if topic.startswith("/") else f"/{topic}"
+    assert lines == 2 * [
+        f"softcr: error: {name} is published by /cameras: end it, or replay in another --namespace "
+        "or ROS_DOMAIN_ID"
+    ]
+
+
 def test_a_live_estimator_runs_on_a_replayed_bag_and_on_the_same_again(simulated):
     rclpy = pytest.importorskip("rclpy")
     from rclpy.parameter import Parameter

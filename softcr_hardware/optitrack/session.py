@@ -323,7 +323,9 @@ class NatNetSession:
         if not self.foreign:
             return ""
         (source, _), *_ = self.foreign.most_common(1)
-        return f"; datagrams came from {source}: give that as server, or set Motive's Local Interface"
+        return (
+            f"; datagrams came from {source}: give that as server, or set Motive's Local Interface"
+        )
 
     def recent(self, body: str) -> np.ndarray:
         """(N, 4, 4) poses of a body in the cameras' world during the last second, unjudged but for

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from softcr_runtime.messages import clock_to_message
 from softcr_runtime.namespaces import absolute
 from softcr_runtime.replay.recorded_messages import require_topics
 from softcr_runtime.topics import TOPICS, qos
+from softcr_tools.ros.participant import ANNOUNCED
 
 INPUTS = (
     "pressure/state",
@@ -48,7 +49,9 @@ and obstacles, and does not run beside the bag."""
 CLOCK_PERIOD = 0.01
 """Longest time between two messages on /clock [s of the recording]."""
 
+_UNNAMED = "_NODE_NAME_UNKNOWN_"  # rclpy's word for a node that has not told its name yet
 _SEARCH_PERIOD = 0.05  # between two looks for a subscriber [s]
+_LOOK_PERIOD = 1.0  # between two looks at who else publishes [s]
 _LAST_WORDS_TIME = 0.2  # for readers to take the last messages [s]
 
 
@@ -122,10 +125,12 @@ def publish(
     """Publish the recorded inputs of a bag, and /clock, as fast as they were recorded times a rate.
 
     Somebody who subscribes the first of them is waited for `wait` [s] at most. Topics and clock are
-    in the namespace that is named, or else in that of the record.
+    in the namespace that is named, or else in that of the record. Nothing is published beside a
+    node that publishes one of them, which would mix a record with what happens now.
 
     Raises:
-        UserError: a rate or time is not allowed, the bag has none of the inputs.
+        UserError: a rate or time is not allowed, the bag has none of the inputs, or another node
+            publishes one of the topics, now or later.
     """
     if not (math.isfinite(rate) and 0.01 <= rate <= 100.0):
         raise UserError(f"--rate {rate}: must be from 0.01 to 100")
@@ -144,6 +149,8 @@ def publish(
         # as in lock-step: reliable, so that readers of either kind get everything
         # diagnostics of all robots have one topic; the time is that of the namespace
         names = {topic: topic for topic in (*held, DIAGNOSTICS)} | {"/clock": "clock"}
+        others = _Others(node, [name for topic, name in names.items() if topic != DIAGNOSTICS])
+        others.listen()
         publishers = {
             topic: node.create_publisher(
                 TOPICS[topic].message_class(), name, qos(topic, lockstep=True)
@@ -152,11 +159,58 @@ def publish(
         }
         if not _finds_a_reader(publishers[held[0]], wait):
             say(console, f"nobody subscribed within {wait:g} s: publishing all the same")
-        _play(bag, space, publishers, rate, console)
+        _play(bag, space, publishers, rate, console, others)
         time.sleep(_LAST_WORDS_TIME)
         node.destroy_node()
     finally:
         rclpy.try_shutdown()
+
+
+class _Others:
+    """Whoever else publishes some topics."""
+
+    def __init__(self, node: Any, topics: Sequence[str]):
+        """Nobody was looked for yet; `topics` as `node` names them."""
+        self._node, self._ours = node, node.get_fully_qualified_name()
+        self._publishes = False  # we, on each topic
+        self._topics = [node.resolve_topic_name(topic) for topic in topics]
+        self._looked = -math.inf
+
+    def listen(self) -> None:
+        """Look until every node that is there has told of itself.
+
+        Raises:
+            UserError: see `look`.
+        """
+        end = time.monotonic() + ANNOUNCED
+        while time.monotonic() < end:
+            self._looked = -math.inf
+            self.look(time.monotonic())
+            time.sleep(_SEARCH_PERIOD)
+        self._publishes = True
+
+    def look(self, now: float) -> None:
+        """Look once a second; `now` on the monotonic clock [s].
+
+        Raises:
+            UserError: another node publishes one of the topics.
+        """
+        if now - self._looked < _LOOK_PERIOD:
+            return
+        self._looked = now
+        for topic in self._topics:
+            names = [
+                f"{each.node_namespace.rstrip('/')}/{each.node_name}"
+                for each in self._node.get_publishers_info_by_topic(topic)
+                if each.node_name != _UNNAMED  # it will be told soon
+            ]
+            if self._publishes and self._ours in names:  # another replay has the same name
+                names.remove(self._ours)
+            if names:
+                raise UserError(
+                    f"{topic} is published by {names[0]}: end it, or replay in another --namespace "
+                    "or ROS_DOMAIN_ID"
+                )
 
 
 def _finds_a_reader(publisher: Any, wait: float) -> bool:
@@ -170,7 +224,12 @@ def _finds_a_reader(publisher: Any, wait: float) -> bool:
 
 
 def _play(
-    bag: Bag, space: str, publishers: Mapping[str, Any], rate: float, console: Console
+    bag: Bag,
+    space: str,
+    publishers: Mapping[str, Any],
+    rate: float,
+    console: Console,
+    others: _Others,
 ) -> None:
     """Publish everything, each moment when the clock, times `rate`, shows it."""
     first = last = 0
@@ -183,6 +242,7 @@ def _play(
         for moment in schedule(bag, space):
             passed = 1e-9 * (moment.time - first)
             clock.sleep_until(began + passed / rate)
+            others.look(time.monotonic())
             publishers["/clock"].publish(clock_to_message(moment.time))
             if moment.topic is not None:
                 publishers[moment.topic].publish(moment.payload)

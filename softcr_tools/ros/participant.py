@@ -17,7 +17,7 @@ from softcr_runtime.ros_context import ros_context, whereabouts
 from softcr_runtime.settings import Seconds
 
 _SLICE = 0.05  # between two looks at what is waited for [s]
-_ANNOUNCED = 3.5
+ANNOUNCED = 3.5
 """DDS tells of a new node at once and again every 3 s: one not heard by then is not there [s]."""
 _QUIET = 0.5  # without a new name, what was found is all there is [s]
 _AGAIN = 0.5  # after which a question is asked again [s]
@@ -180,7 +180,7 @@ class Participant:
             self.wait(lambda: False, _SLICE)
             before, graph, now = graph, self.graph(), time.monotonic()
             changed = changed if graph == before else now
-            complete = now - began > _ANNOUNCED and now - changed > _QUIET
+            complete = now - began > ANNOUNCED and now - changed > _QUIET
             if now - began > self.connection.timeout or (graph.nodes and complete):
                 break
         return graph
