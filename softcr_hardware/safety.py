@@ -5,15 +5,15 @@ condition asks for which action, and the further action wins:
 
 - enabling needs every condition from PREDICT_ONLY up to be clear, and the chambers to be empty,
   over a handshake of good samples from every source *before* anything moves (`Handshake`); an
-  arming test that has passed; the operator's switch, seen released in the present generation and
-  pressed since; and somebody who asks for it with that generation;
+  arming test that has passed; the operator's switch, which must have been seen released in the
+  present generation and be pressed now; and somebody who asks for it with that generation;
 - WARN, PREDICT_ONLY and HOLD end when their conditions have been clear for `clear_time`;
 - RAMP_TO_VENT never ends but in VENT_NOW, and VENT_NOW disarms;
 - every vent from enabled is latched by its cause, and so is a vent that somebody asks for while
   disarmed. Only an explicit reset forgets it, while the operator's switch is released, and a
   handshake begins from zero. Each latch, each reset and each change of the numbers begins a new
-  generation: who asked before has asked for something else, and who held the switch before has
-  agreed to something else.
+  generation: an enable that was asked for earlier is void, and so is a switch that was pressed
+  earlier.
 
 An age that is NaN and values that are not numbers count as the worse case. Time that jumps ahead is
 a fault; time that goes back, or is no number, stands still.
@@ -136,7 +136,7 @@ class Safety:
         self._began: dict[str, float] = {}  # of conditions that are broken
         self._machine_causes: dict[str, float] = {}  # and when they were last latched
         self._vent_before = self._reset_before = False
-        self._released = False  # whether the switch was seen so in this generation
+        self._released = False  # whether the switch was seen released in this generation
 
     def use(self, settings: SafetySettings) -> None:
         """Other numbers, while disarmed; a new generation begins."""
@@ -263,8 +263,8 @@ class Safety:
         return warning, True, why, ()
 
     def _reset(self, flags: Flags) -> bool:
-        """A person has looked, whose switch is released; what a check must pass for stays without
-        it."""
+        """Forget the latch, if the operator's switch has been released since; one that needs a
+        check stays until that has passed."""
         if (
             self._reset_before
             or not self._released

@@ -118,6 +118,8 @@ def _ros2(words: list[str]) -> str | None:
     verb, *rest = words
     if verb == "run":
         return "softcr run starts our nodes everywhere" if rest[0] == "softcr" else None
+    if verb == "security":  # DDS Security comes with an installation alone
+        return None
     return _launch(rest) if verb == "launch" else f"ros2 {verb}: not on a machine with wheels"
 
 

@@ -429,8 +429,8 @@ def test_a_server_may_come_late_go_and_come_back():
             until(lambda: trouble(time.monotonic()) == "server silent", "silence told")
             client.session.ignore("127.0.0.2")
             assert trouble(time.monotonic()) == (
-                "server silent; datagrams came from 127.0.0.2: give that as server, or set Motive's "
-                "Local Interface"
+                "server silent; datagrams came from 127.0.0.2: give that as server, or set "
+                "Motive's Local Interface"
             )
             emulator.inject("ok")
             until(lambda: client.take(0.1), "a pose")

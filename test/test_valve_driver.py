@@ -804,7 +804,7 @@ def test_without_pysoem_everything_imports_and_the_master_says_what_to_install(m
     [
         ("raise ImportError", "EtherCAT needs pysoem"),
         ("raise RuntimeError('built for another machine')", "RuntimeError: built for another"),
-        ("import os; os._exit(3)", "did not start (exit code 3)"),
+        ("import os; os._exit(3)", "ended with exit code 3"),
     ],
 )
 def test_what_stops_the_valves_process_before_it_opens_the_bus_is_one_line(

@@ -360,6 +360,26 @@ def test_a_second_controller_is_named_and_no_command_is_followed(stack, valves, 
     stack.enable()
 
 
+def test_a_second_operator_is_named_and_the_valves_vent(stack, valves, emulator):
+    filled(stack)
+    other = rclpy.create_node("stranger", context=stack.context)
+    publisher = other.create_publisher(Joy, "safety/operator", qos("safety/operator"))
+
+    def press():
+        joy = Joy(buttons=[1])
+        joy.header.stamp = other.get_clock().now().to_msg()
+        publisher.publish(joy)
+        return "vent now" in stack.says()
+
+    stack.until(press, "a vent")
+    several = "operator's signal of several nodes: /rest and /stranger"
+    assert f"vent now: {several}" in [message.message for message in stack.safety]
+    stack.silent.add("safety/operator")  # the operator's node is silent, and the stranger asks
+    assert not stack.trigger("reset").success
+    assert several in stack.trigger("enable").message
+    other.destroy_node()
+
+
 def test_button_1_vents_without_a_service_and_is_latched(stack, valves, emulator):
     filled(stack)
     stack.buttons = [1, 1]

@@ -149,12 +149,13 @@ class ValveProcess:
         self._send("task", self._task)
         kind, said = self._answer(_START_TIME)
         if kind != "opened":
+            runs = self._child.poll() is None
             self.close()
-            raise UserError(
-                said
-                or f"the valves' process did not start (exit code {self._child.returncode}); what "
-                "it said is in the log of the valves' node"
-            )
+            why = f"ended with exit code {self._child.returncode}"
+            if runs:
+                why = f"did not bring the bus up within {_START_TIME:.0f} s"
+            log = "what it said is in the log of the valves' node"
+            raise UserError(said or f"the valves' process {why}; {log}")
 
     def close(self) -> None:
         """Let the child leave the valves safe and end."""

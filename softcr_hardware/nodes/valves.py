@@ -4,12 +4,14 @@ Configuring brings the bus up and proves its watchdog; from there to cleanup the
 the valves are vented unless enabled. Activating lets messages in, `~/enable` (Trigger) closes the
 handshake, deactivating vents. `~/vent` (Trigger) works in every state. What a vent has latched,
 `~/reset` (Trigger) forgets, and nothing else does. The operator's signal is a sensor_msgs/Joy on
-safety/operator: button 0 is the deadman's switch, button 1 vents. Who resets or calibrates must
-have let go of the switch; who arms must have let go of it since the last vent or reset and hold it.
+safety/operator: button 0 is the deadman's switch, button 1 vents. A reset and a calibration need
+the switch released. Arming needs it released and pressed again since the last vent, reset or change
+of the safety settings.
 
-Commands are those of one node, and so is the operator's signal: of several nobody knows whose a
-message is, so no command is followed, and the valves vent. Where controllers are exchanged, `~/hand_over` (SetParametersAtomically) names those that may
-publish beside each other.
+One node commands, and one node gives the operator's signal. A message does not say who sent it, so
+when a second node publishes either of them, the valves vent, and no command is followed. Where
+controllers are exchanged, `~/hand_over` (SetParametersAtomically) names those that may publish
+beside each other.
 """
 
 import math

@@ -195,8 +195,8 @@ class _CheckedBuffer(PacketBuffer):
 
 
 def _decoded(name: bytes) -> str:
-    """A name in UTF-8, or else in the code page of a Western Windows: NatNet does not say which, and
-    a name that is in neither must not hide the others."""
+    """A name in UTF-8 or, failing that, in the code page of Western Windows. NatNet does not say
+    which encoding it uses, and one unreadable name must not hide the other bodies."""
     try:
         return name.decode()
     except UnicodeDecodeError:

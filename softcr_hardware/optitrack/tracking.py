@@ -1,12 +1,16 @@
 """Which poses of the tip are believed: the door that every frame of the cameras comes through.
 
 A pose is believed when the server vouches for it, it is a pose, newer than the last, young enough,
-inside the workspace, not the very same for too long, and within reach. The reach grows with the
-time since the last believed pose, about that pose and about where its motion led. A body that
-appears out of reach right after the tip was seen is another body, and stays so wherever it goes
-without a gap; of one that appears after a gap that cannot be said, and it is the tip as soon as it
-is within reach. At the beginning, and when nothing has been believed for `start_over`, the tip must be where the model
-has a resting tip: safety has vented long before, so it rests, unless body or calibration are wrong.
+inside the workspace, not the very same for too long, and within reach.
+
+The tip can be reached from the last believed pose, or from where the motion of that pose led, and
+both regions grow with the time that has passed. A body that appears out of reach in the frame after
+the tip was seen is a different body, and it remains one for as long as it is seen without a gap.
+After a gap nobody can tell, so a body is the tip again as soon as it is within reach.
+
+At the beginning, and when nothing has been believed for `start_over`, the tip must be where the
+model has a resting tip: safety has vented long before, so the tip rests, unless the body or the
+calibration is wrong.
 """
 
 import math
@@ -112,7 +116,7 @@ class BodyTracker:
         self.trouble = ""
         self._believed: _Seen | None = None
         self._motion = np.zeros(6)  # twist of the believed tip [m/s, rad/s], body frame
-        self._other: _Seen | None = None  # where another body is that was taken for the tip
+        self._other: _Seen | None = None  # newest pose of a body that is not the tip
         self._newest = -math.inf
         self._same: Body | None = None
         self._same_since = 0.0
@@ -195,7 +199,7 @@ class BodyTracker:
         return True
 
     def _led(self, believed: _Seen, time: float) -> _Seen:
-        """Where the motion of the tip leads until a time [s]."""
+        """The pose to which the motion of the tip leads at a time [s]."""
         passed = min(time - believed.time, _LONGEST_LEAD)
         return _Seen(believed.time, believed.pose @ pin.exp6(passed * self._motion).homogeneous)
 

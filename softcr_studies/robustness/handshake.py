@@ -2,10 +2,10 @@
 
 Beside the state machine stands a short reference that knows nothing of its code: it keeps the
 cycles in a row in which all was good, the messages that came in them, what was vented, reset, let
-go of and looked at, and says of each cycle whether the valves may be armed in it. A sequence fails where they
-are armed and may not, where a fault of the machine does not vent in its own cycle, or where a vent
-leaves no latch. Who resets must have let go of the switch since the vent, and who arms since the
-reset.
+go of and looked at, and says of each cycle whether the valves may be armed in it. A sequence fails
+where they are armed and may not, where a fault of the machine does not vent in its own cycle, or
+where a vent leaves no latch. A reset needs the operator's switch released since the vent, and
+arming needs it released since the reset.
 """
 
 import math
