@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
+from softcr_control.approach import Approach
 from softcr_control.command import Command
 from softcr_control.controller_file import controller_settings, named_settings
 from softcr_control.hand_over import HandOver, HandOverSettings
@@ -26,7 +27,7 @@ from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference, as_rotations
 from softcr_models.limits import limit_command
-from softcr_models.model import TIP, nominal_parameters, told_by
+from softcr_models.model import TIP, nominal_parameters, parameter_values, told_by
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -295,12 +296,15 @@ class ControllerBlock(BlockBase):
         if self._left_out:
             return []
         rows = samples[self._wanted].value
+        estimate = samples[self._lead_topic].value
+        inputs = self._measured(estimate, samples.get(self._actuators))
+        if self._venting or self._held is not None:
+            self._approach.begin(self._tip(estimate, inputs), now)
         aim = rows.tip_positions if rows.shift is None else rows.tip_positions + rows.shift
+        aim = self._approach.towards(aim, now, rows.period)
         reference = Reference(
             rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
         )
-        estimate = samples[self._lead_topic].value
-        inputs = self._measured(estimate, samples.get(self._actuators))
         answer = self.controller.command(self._observation(estimate, reference, inputs))
         plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
         self._answered.append(now)
@@ -507,6 +511,15 @@ class ControllerBlock(BlockBase):
         inputs: np.ndarray = estimate.inputs
         return inputs
 
+    def _tip(self, estimate: Any, inputs: np.ndarray) -> np.ndarray:
+        """(3,) estimated position [m]."""
+        if not self._needs_state:
+            position: np.ndarray = estimate.pose().matrix[:3, 3]
+            return position
+        row = parameter_values(self.model.parameters, estimate.parameters)
+        poses = self.model.observe((TIP,), estimate.state[None], inputs[None], row[None])[TIP]
+        return np.array(poses[0, :3, 3])
+
     def _observation(self, estimate: Any, reference: Reference, inputs: np.ndarray) -> Observation:
         state, parameters, tip = None, {}, None
         if self._needs_state:
@@ -568,7 +581,7 @@ class ControllerBlock(BlockBase):
         return np.zeros(self.model.inputs.size)
 
     def _forget(self) -> None:
-        self._sent = self._rest
+        self._sent, self._approach = self._rest, Approach()
         self._played = PacketPlayer(self._period)
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
         self._watch, self._swings = SwingWatch(self.model.inputs.range), False

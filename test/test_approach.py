@@ -1,0 +1,32 @@
+"""The way back to a reference after a hold: no jump, no detour, and an end."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softcr_control.approach import DURATION, Approach
+
+PERIOD = 1 / 70
+POINTS = st.tuples(*[st.floats(-0.2, 0.2)] * 3).map(np.array)
+
+
+@given(begin=POINTS, wanted=POINTS, speed=POINTS, ticks=st.integers(0, 100))
+def test_the_way_leads_from_the_tip_to_the_reference(begin, wanted, speed, ticks):
+    times = PERIOD * np.arange(ticks, ticks + 10)[:, None]
+    tips = wanted + speed * times
+    way = Approach()
+    assert way.towards(tips, 0, PERIOD) is tips  # there is nothing to come back from
+    way.begin(begin, 0)
+    aims = way.towards(tips, round(1e9 * PERIOD * ticks), PERIOD)
+    share = np.minimum(times / DURATION, 1.0)
+    np.testing.assert_allclose(aims, begin + share * (tips - begin), atol=1e-9)
+    steps = np.linalg.norm(np.diff(aims, axis=0), axis=1)
+    farthest = np.linalg.norm(tips - begin, axis=1).max()
+    assert steps.max() <= PERIOD * (np.linalg.norm(speed) + farthest / DURATION) + 1e-9
+
+
+def test_it_ends():
+    way, tips = Approach(), np.ones((3, 3))
+    way.begin(np.zeros(3), 0)
+    assert way.towards(tips, round(1e9 * DURATION), PERIOD) is tips
+    assert way.towards(tips, 0, PERIOD) is tips
