@@ -735,3 +735,24 @@ def test_what_a_foreign_simulator_says_of_its_loads_breaks_no_report(tmp_path, t
     summary = numbers_of(tmp_path / "bag")
     assert summary["loads"]["load_force_max_n"] is None
     assert "tip_aed_mm" in summary.numbers
+
+
+def test_a_reference_that_stops_at_its_end_is_no_error_of_the_controller(tmp_path):
+    """The last horizon before the end: 100 mm off, and all pressure that there is."""
+    messages, stamps = closed_loop(8.0), ticks(8.0)
+    horizon, rate = 8, round(1 / PERIOD)
+    stands = int(stamps[0]) + round(1e9 * (7.5 - (horizon + 2) / rate))
+    for place, (topic, stamp, _) in enumerate(messages):
+        if topic == "simulation/truth/tip/pose" and stamp > stands:
+            messages[place] = topic, stamp, pose_stamped(stamp, np.array([0.1, 0.0, 0.0]))
+        if topic == "pressure/sent" and stamp > stands:
+            messages[place] = topic, stamp, joint_state(stamp, [9e4] * 3)
+    told = {"settings": {"duration": 7.5, "rate_hz": rate}, "start_stamp": int(stamps[0])}
+    of_controller = {"horizon": horizon, "delay": 2}
+    for node, values in (("reference", told), ("nempc_controller", of_controller)):
+        messages.append(("/diagnostics", stamps[-1], diagnostics(stamps[-1], node, LOOP | values)))
+    write_bag(tmp_path / "bag", messages)
+    numbers = numbers_of(tmp_path / "bag")
+    assert numbers["tip_error_max_mm"] == pytest.approx(3.0)
+    assert numbers["tip_aed_settled_mm"] == pytest.approx(1.0)
+    assert numbers["pressure"]["commanded_max_kpa"] == pytest.approx(50.0)

@@ -168,10 +168,28 @@ class Run:
         first = [start] if isinstance(start, int) else []
         return max([*first, *(int(s[0]) for s in bounds)]), min(int(s[-1]) for s in bounds)
 
+    @cached_property
+    def judged(self) -> tuple[int, int] | None:
+        """First and last stamp [ns] that figures are made of: the window, up to where a controller
+        begins to see that the reference stands still when its duration is over. A motion that stops
+        at once cannot be followed, and a predictive controller errs to prepare for it.
+        """
+        settings, start = self.said(REFERENCES, "settings"), self.said(REFERENCES, "start_stamp")
+        if self.window is None or not isinstance(settings, dict) or not isinstance(start, int):
+            return self.window
+        duration, rate = settings.get("duration"), settings.get("rate_hz")
+        if not duration or not rate:
+            return self.window
+        rows = self.bag.said(self.controller, "horizon") or 0
+        rows += (self.bag.said(self.controller, "delay") or 1) if rows else 0
+        stands = start + round(1e9 * (duration - rows / rate))
+        first, last = self.window
+        return first, min(last, stands) if stands > first else last
+
     def tracking_error(self, after: float = 0.0) -> Signal:
-        """(T,) distance of tip and reference [m], from `after` [s] on within the window."""
+        """(T,) distance of tip and reference [m], from `after` [s] on as far as it is judged."""
         error = _at(self.tip, self.reference_tip.stamps).minus(self.reference_tip).norm()
-        start, end = self.window or (1, 0)
+        start, end = self.judged or (1, 0)
         return error.between(start + round(1e9 * after), end)
 
     def estimation_error(self) -> Signal:

@@ -205,7 +205,7 @@ def tracking(run: Run) -> Numbers:
     """Distance of the tip from its reference at equal stamps.
 
     AED is the mean Euclidean distance of the true tip (on a bench: of the seen one, interpolated
-    between the cameras' frames) from the reference over the evaluated window, see `Run.window`;
+    between the cameras' frames) from the reference over the evaluated window, see `Run.judged`;
     `settled` begins 2 s later. `setpoint_error` is the settled error when the reference never
     moves; `setpoint_errors_mm` are means at the end of each stretch in which it stands still.
     """
@@ -425,7 +425,9 @@ def actuators(run: Run) -> Numbers:
 
 def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Numbers:
     """Of some of the inputs, in units of 1 / `scale`."""
-    signals = run.commands.values, run.readings.values
+    # not those that only answer a reference which stops at its end
+    last = run.judged[1] if run.judged else np.iinfo(np.int64).max
+    signals = (each.between(0, last).values for each in (run.commands, run.readings))
     commanded, measured = (
         scale * (values[:, places] if values.ndim == 2 else values) for values in signals
     )
@@ -542,7 +544,7 @@ def strains(run: Run) -> Numbers:
     """
     true, found, wanted = (run.strains(of) for of in ("true", "estimated", "wanted"))
     error = (true if len(true) else found).minus(wanted)
-    error = replace(error, values=np.abs(error.values)).between(*(run.window or (1, 0)))
+    error = replace(error, values=np.abs(error.values)).between(*(run.judged or (1, 0)))
     late = _at_end_of_dwells(error, wanted)
     noise = np.abs(found.minus(true).values)
     bends = np.array([name.startswith("bending") for name in true.columns], bool)
@@ -603,7 +605,7 @@ def _problems(run: Run) -> Iterator[str]:
     if not run.bag.robot:
         what = "shape and the model's tip" if run.is_tendon_driven else "errors per length"
         yield f"no node told its robot: {what} are missing"
-    ticks, followed = len(run.tip.between(*(run.window or (0, 0)))), len(run.tracking_error())
+    ticks, followed = len(run.tip.between(*(run.judged or (0, 0)))), len(run.tracking_error())
     if followed < COVERED * ticks:
         yield f"tip errors cover {followed} of {ticks} ticks: the others had no reference"
     if (run.bag.signal("tendon/state", "force").values > 0.0).any():
