@@ -1,4 +1,7 @@
-"""The one exception for mistakes a user can mend."""
+"""The one exception for mistakes a user can mend, and a hint for misspelt names."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class UserError(Exception):
@@ -6,3 +9,10 @@ class UserError(Exception):
 
     The line says what is wrong, where, which value was found and what is allowed.
     """
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """`did you mean NAME? ` with the known name that is nearest to a misspelt one; empty where none
+    is near."""
+    near = get_close_matches(str(word), list(known), n=1)
+    return f"did you mean {near[0]}? " if near else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from softcr_models.devices import DeviceName
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.model import Model
 from softcr_models.plugins import load_class
 from softcr_models.robot import Robot
@@ -77,7 +77,8 @@ def model_class(name: str) -> Any:
     """
     if name not in MODELS and ":" not in name:
         raise UserError(
-            f"model {name!r}: unknown; known are {', '.join(MODELS)}, or give "
+            f"model {name!r}: unknown; {did_you_mean(name, MODELS)}known are "
+            f"{', '.join(MODELS)}, or give "
             "package.module:Class or path/file.py:Class"
         )
     try:

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from softcr_models.config import config_directory
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.problems import first_problem
 from softcr_models.small_files import content_of
 
@@ -48,9 +48,10 @@ def yaml_path(name_or_path: str | Path, folder: str, what: str) -> Path:
         return Path(name_or_path)
     path = config_directory() / folder / f"{name_or_path}.yaml"
     if "\0" in str(path) or not path.is_file():
-        known = ", ".join(available(folder)) or "none"
+        names = available(folder)
+        near, known = did_you_mean(name_or_path, names), ", ".join(names) or "none"
         raise UserError(
-            f"{what} {str(name_or_path)!r}: unknown; known are {known}, or give a .yaml path"
+            f"{what} {str(name_or_path)!r}: unknown; {near}known are {known}, or give a .yaml path"
         )
     return path
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic.errors import PydanticUserError
 
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.plugins import load_class
 from softcr_runtime.block import BlockBase
 from softcr_runtime.plugin_settings import settings_class, with_default
@@ -176,7 +176,8 @@ def entry(kind: Kind, name: str) -> Entry:
     if ":" not in name:
         known = ", ".join(choices(kind))
         raise UserError(
-            f"{kind} {name!r}: unknown; known are {known}, or give package.module:Class or "
+            f"{kind} {name!r}: unknown; {did_you_mean(name, choices(kind))}known are {known}, or "
+            "give package.module:Class or "
             "path/file.py:Class"
         )
     return Entry(name, "")

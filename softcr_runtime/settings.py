@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.problems import Problem, first_problem
 from softcr_runtime.namespaces import FramePrefix
 
@@ -226,7 +226,8 @@ def build_settings(model: type[Model], values: Mapping[str, Any], word: str = "p
     for name, value in values.items():
         if name not in declared and not _is_within(name, beyond):
             known = ", ".join(declared)
-            raise UserError(f"{word} {name} = {value!r}: unknown; known are {known}")
+            near = did_you_mean(name, declared)
+            raise UserError(f"{word} {name} = {value!r}: unknown; {near}known are {known}")
         if name in declared and not _has_type(declared[name], value):
             raise UserError(f"{word} {name} = {value!r}: must be {declared[name].allowed}")
     try:
@@ -277,7 +278,8 @@ def parsed(setting: Setting, text: str, name: str) -> Any:
             raise ValueError
         return convert(text)
     except (KeyError, ValueError):
-        raise UserError(f"{name} = {text!r}: must be {setting.allowed}") from None
+        near = did_you_mean(text, setting.choices)
+        raise UserError(f"{name} = {text!r}: {near}must be {setting.allowed}") from None
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:

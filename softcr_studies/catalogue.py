@@ -7,11 +7,12 @@ import importlib
 import importlib.util
 import re
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.plugins import in_a_line
 from softcr_studies.study import Study
 
@@ -55,13 +56,18 @@ def named_studies(words: list[str]) -> list[str]:
             if len(found) > 1:  # a group leaves out what cannot be run without a person's files
                 found = [name for name in found if not load_study(name).needs]
         if not found:
-            groups = ", ".join(dict.fromkeys(name.partition("/")[0] for name in known))
+            groups = ", ".join(_groups(known))
             raise UserError(
-                f"study {word!r}: unknown; allowed are the names of `softcr study list`, a group "
+                f"study {word!r}: unknown; {did_you_mean(word, (*known, *_groups(known)))}"
+                "allowed are the names of `softcr study list`, a group "
                 f"({groups}), all, or a file ending in .py"
             )
         places |= dict.fromkeys(map(_anywhere, found))
     return list(places)
+
+
+def _groups(known: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(name.partition("/")[0] for name in known))
 
 
 def _anywhere(place: str) -> str:

@@ -98,7 +98,8 @@ class Row:
         return [
             self.case, self.method, self.quantity,
             *(figure(self.published.get(kind)) for kind in kinds),
-            figure(self.mean) if known else "", figure(self.sd) if known else "", self.unit,
+            figure(self.mean) if known else "",
+            figure(self.sd) if known and self.seeds > 1 else "", self.unit,
             str(self.seeds), "" if self.must is None else f"{sign} {self.must:g}", self.mark,
         ]  # fmt: skip
 

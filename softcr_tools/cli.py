@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Sequence
 
+from cyclopts import Group
+
 from softcr_runtime.command_line import new_app, run
 from softcr_tools.ros import COMMANDS as ROS_COMMANDS
 
@@ -25,30 +27,27 @@ _COMMANDS = {
     "report": ("tools.report:report", "compute the report of a recorded run again"),
     "replay": ("tools.replay.command:replay", "run estimator and controller again on a bag"),
     "view": ("tools.viewer.command:view", "watch the running system on a browser page"),
-    "hold": ("tools.hold:hold", "be the deadman's switch: the terminal's space bar"),
+    "hold": ("tools.hold:hold", "use the terminal's space bar as the deadman's switch"),
     "doctor": ("tools.doctor.command:doctor", "say what stands in the way of a run"),
     "commission": ("tools.commission.command:commission", "measure a bench, write its files"),
-    "ros": ("tools.ros.command:app", "run, nodes, lifecycle, topics, echo, call, param"),
     "plan": ("tools.plan:plan", "turn a tip path into a motion the rod can do"),
-    "identify": ("tools.identify:identify", "find parameters in recordings (shapes: learn strain)"),
+    "identify": ("tools.identify:identify", "find a robot's parameters in recordings"),
+    "learn": ("tools.learn:app", "learn a strain model, a policy, how to repeat a motion"),
     "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),
     "rehearse": ("tools.rehearse:rehearse", "run the bench's system on emulated devices"),
     "train": ("tools.train:train", "train the surrogate of a robot"),
-    "verify-surrogate": ("studies.verify_surrogate:verify_surrogate", "judge it beside its rod"),
+    "verify-surrogate": ("studies.verify_surrogate:verify_surrogate", "compare it with its rod"),
     "study": ("studies.command:app", "run published experiments, tuning, benchmarks"),
 }
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
     app.command(f"softcr_{_place}", name=_name, help=_text, sort_key=_order)
-for _name, (_place, _text) in ROS_COMMANDS.items():  # in one line of the list, which fits a screen
-    app.command(f"softcr_tools.{_place}", name=_name, help=_text, show=False)
-app.command(
-    "softcr_tools.learn:app",
-    name="learn",
-    help="learn a strain model from the motion of a shape, or how to repeat a motion",
-    show=False,  # the line of `identify` names it: the list fits a screen
-)
-app.register_install_completion_command(help="install completion for bash, zsh or fish")
+_OF_NODES = Group("Running nodes, where no ros2 command is installed", sort_key=1)
+for _order, (_name, (_place, _text)) in enumerate(ROS_COMMANDS.items()):
+    app.command(f"softcr_tools.{_place}", name=_name, help=_text, group=_OF_NODES, sort_key=_order)
+app.command("softcr_tools.ros.command:app", name="ros", help="the same, as softcr ros topics",
+            group=_OF_NODES, sort_key=len(ROS_COMMANDS))  # fmt: skip
+app.register_install_completion_command(help="install completion for this shell, or --shell NAME")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

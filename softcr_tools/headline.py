@@ -30,6 +30,23 @@ def default_robot(options: "SimulationOptions") -> str:
     return CHAINED if knows else PLAIN
 
 
+def changes_the_plant(options: "SimulationOptions", kind: Kind) -> str:
+    """A line where options were given that the default plant does not have, so that another, simpler
+    one stands in for it; empty where the plant is the one that a run without them has."""
+    given = sorted(OF_SAME_STRUCTURE & options.changed)
+    if options.plant_errors != SAME_STRUCTURE or not given:
+        return ""
+    without = {name: type(options).model_fields[name].default for name in given}
+    usual = default_plant_errors(options.model_copy(update=without), kind)
+    if usual == SAME_STRUCTURE:
+        return ""
+    words = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+    return (
+        f"{words}: the plant is {SAME_STRUCTURE}, which has the model's own equations, and not "
+        f"{usual}: errors are smaller than, and not comparable with, those of a run without"
+    )
+
+
 def default_plant_errors(options: "SimulationOptions", kind: Kind) -> str:
     """Typical ones, where the robot can have them and no number of another plant is given; nothing
     for a plant that knows no such errors."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_hardware.plant_presets import errors_of
 from softcr_models.devices import gpu_name, resolve_device, what_cuda_lacks
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.models import model_class
 from softcr_models.obstacle_files import load_obstacles
 from softcr_models.robot import WORDS, Kind, load_robot, load_strain_arm
@@ -103,7 +103,8 @@ def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict
         role, _, name = full.partition(".")
         if full not in declared:
             known = ", ".join(each for each in declared if each.startswith(f"{role}.")) or "none"
-            raise UserError(f"option {full} = {value!r}: unknown; known are {known}")
+            near = did_you_mean(full, declared)
+            raise UserError(f"option {full} = {value!r}: unknown; {near}known are {known}")
         if isinstance(value, str):
             value = parsed(declared[full], value, f"option {full}")
         found.setdefault(role, {})[name] = value

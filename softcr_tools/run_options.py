@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.devices import DeviceName
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.models import MODELS
 from softcr_models.plugins import Place
 from softcr_models.robot import Kind, kind_of, load_robot
@@ -228,7 +228,8 @@ class RunOptions(BaseModel):
             value = getattr(self, name)
             if ":" not in value and value not in names:
                 raise ValueError(
-                    f"{name} = {value!r}: must be one of {', '.join(names)}; {_A_PLACE}"
+                    f"{name} = {value!r}: {did_you_mean(value, names)}must be one of "
+                    f"{', '.join(names)}; {_A_PLACE}"
                 )
         return self
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from softcr_hardware.plant_errors import SAME_STRUCTURE
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot, load_robot
+from softcr_models.robot import Robot, kind_of, load_robot
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import (
     FAILED,
@@ -30,6 +30,7 @@ from softcr_runtime.ros_executor.run_record import Outcome
 from softcr_runtime.system import System
 from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.headline import changes_the_plant
 from softcr_tools.node_parameters import system_with_file
 from softcr_tools.option_checks import left_out_of_preset, where_it_computes
 from softcr_tools.run_options import PlantOptions, RunOptions, SimulationOptions
@@ -111,6 +112,8 @@ def run_simulation(options: SimulationOptions, results: Path, anyway: bool = Fal
     """
     errors = f", plant errors {options.plant_errors}" if options.plant_errors else ""
     say(Console(), f"robot {options.robot}{errors}, controller {options.controller}")
+    if other := changes_the_plant(options, kind_of(options.robot)):
+        say(Console(), other, "yellow")
     if left_out := left_out_of_preset(options):
         say(Console(), f"--plant-errors {options.plant_errors}: left out: {left_out}", "yellow")
     if options.is_virtual:

@@ -15,6 +15,7 @@ from softcr_runtime.settings import build_settings, declared_settings
 from softcr_runtime.system import Part, System
 from softcr_tools import option_checks
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.headline import changes_the_plant
 from softcr_tools.option_checks import where_it_computes
 from softcr_tools.run_options import SimulationOptions
 from softcr_tools.systems import simulation_system
@@ -308,3 +309,18 @@ def test_a_system_names_exactly_its_parts(activation, controller):
             System("s", parts, tuple(activation), 1.0, False, controller)
     with pytest.raises(ValueError, match="must name its parts"):
         System("s", parts, tuple(activation[:2]), 1.0, False, "a")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, ""),
+        ({"payload_kg": "0.05"}, "--payload-kg: the plant is same_structure"),
+        ({"tip_noise_mm": "0.5", "loads": "tip_pull"}, "--loads, --tip-noise-mm: the plant is"),
+        ({"robot": "tendon_arm", "payload_kg": "0.05"}, ""),  # which has no other plant
+    ],
+)
+def test_an_option_that_makes_the_plant_another_one_says_so(given, told):
+    line = changes_the_plant(SimulationOptions.of_options(given), "rod")
+    assert line.startswith(told)
+    assert bool(line) == bool(told)

@@ -45,7 +45,9 @@ def safety(seconds, message):
 
 def test_a_good_run_is_called_good_with_its_two_figures(tmp_path):
     found = judged(tmp_path, closed_loop(DURATION))
-    assert found["line"] == "good: 1.00 mm settled, 0.4 % of the controller's cycles missed"
+    assert found["line"] == (
+        "good: 1.00 mm settled, 0.4 % of the controller's cycles missed (plant: same_structure)"
+    )
     assert (found["good"], found["failed"]) == (True, False)
 
 
@@ -55,14 +57,14 @@ def test_a_robot_that_was_never_commanded_is_no_good_run(tmp_path):
         (without(closed_loop(DURATION), "pressure/sent"), closed_loop(DURATION) + waited)
     ):
         found = judged(tmp_path / str(number), messages)
-        assert found["line"] == "NOT good: the robot was never commanded"
+        assert found["line"] == "NOT good: the robot was never commanded (plant: same_structure)"
         assert (found["good"], found["failed"]) == (False, True)
 
 
 def test_a_vent_before_the_end_is_told_with_its_time_and_reason(tmp_path):
     rows = [safety(0.0, "vent now: not enabled yet"), safety(0.5, "none: enabled")]
     found = judged(tmp_path, [*closed_loop(DURATION), *rows, safety(2.0, "vent now: poses silent")])
-    assert found["line"] == "NOT good: vented after 2.0 s: poses silent"
+    assert found["line"] == "NOT good: vented after 2.0 s: poses silent (plant: same_structure)"
     assert found["failed"]
 
 
@@ -73,7 +75,10 @@ def test_a_vent_that_ends_the_run_is_as_it_should_be(tmp_path):
 
 def test_a_simulated_robot_that_got_no_commands_for_long_was_vented(tmp_path):
     found = judged(tmp_path, closed_loop(DURATION) + told_by("simulator", commands_stale=2))
-    assert found["line"] == "NOT good: the robot was vented 2 times because commands stopped"
+    assert (
+        found["line"]
+        == "NOT good: the robot was vented 2 times because commands stopped (plant: same_structure)"
+    )
     assert found["failed"]
 
 
@@ -85,7 +90,7 @@ def test_missed_cycles_beyond_the_share_are_told_of_the_loop_that_missed(tmp_pat
     assert judged(tmp_path / "few", closed_loop(DURATION) + few_of_it)["good"]
     many_of_it = told_by(node, cycles=cycles, missed_cycles=many)
     found = judged(tmp_path / "many", closed_loop(DURATION) + many_of_it)
-    assert found["line"] == f"NOT good: {node} missed 6 % of its cycles"
+    assert found["line"] == f"NOT good: {node} missed 6 % of its cycles (plant: same_structure)"
     assert not found["failed"]  # the robot moved
 
 
@@ -112,7 +117,7 @@ def test_a_tip_far_from_its_reference_is_told_with_its_share_of_the_length(tmp_p
 def test_a_node_that_died_is_told(tmp_path):
     system = {"deaths": [{"node": "estimator", "signal": "SIGKILL", "exit_code": None}]}
     found = judged(tmp_path, closed_loop(DURATION), system)
-    assert found["line"] == "NOT good: estimator died"
+    assert found["line"] == "NOT good: estimator died (plant: same_structure)"
 
 
 @pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])

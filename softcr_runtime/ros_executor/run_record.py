@@ -2,9 +2,12 @@
 
 import json
 import os
+import shlex
+import sys
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,6 +61,7 @@ class RunRecord:
 
     def __post_init__(self) -> None:
         self._start = time.monotonic()
+        self._command = shlex.join(["softcr", *sys.argv[1:]])
         self._started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
     def add(self, event: str, node: str | None = None, detail: str | None = None) -> None:
@@ -76,6 +80,8 @@ class RunRecord:
         content = {
             "system": self.system,
             "started": self._started,
+            "command": self._command,
+            "softcr": version("softcr"),
             "options": self.options,
             "nodes": self.nodes,
             "events": self._events,

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -52,8 +52,10 @@ class Summary:
     def table(self) -> RenderableType:
         """The summary on one screen, to be printed on a rich console."""
         figures = Table.grid(padding=(0, 2))
-        for name, value, note in self.figures:
-            figures.add_row(_text(name), _text(value, style="bold"), _text(note))
+        for place, (name, value, note) in enumerate(self.figures):
+            style = "bold red" if self._is_bad(place) else "bold"
+            shown = Text.assemble((harmless(value), style), f"   {harmless(note)}")
+            figures.add_row(_text(name), shown)
         loops = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
         loops.add_column("node")
         for name in LOOP_COLUMNS:
@@ -66,7 +68,7 @@ class Summary:
         return Group(
             _text(self["verdict"]["line"], style="bold green" if self.is_good else "bold red"),
             _text(self._headline(), style="bold"),
-            *(_text(line, style="dim") for line in (self._settings(), *reversed(plant))),
+            *(_text(line, style="dim") for line in (*self._settings(), *reversed(plant))),
             *(_text(line, style="bold red") for line in self._deaths()),
             "",
             figures,
@@ -96,6 +98,7 @@ class Summary:
             for path, title, caption in figures
         )
         title = escape(self._headline())
+        cards = _each(_CARD, ((self._card(k), *each) for k, each in enumerate(self.figures)))
         return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -107,9 +110,9 @@ class Summary:
 <body><main>
 <h1>{title}</h1>
 <p class="{"good" if self.is_good else "deaths"}">{escape(self["verdict"]["line"])}</p>
-<p>{escape(self._settings())}</p>
+{"".join(f"<p>{escape(line)}</p>" for line in (*self._settings(), *self._origin()))}
 {_list("deaths", self._deaths())}
-<div class="cards">{_each(_CARD, self.figures)}</div>
+<div class="cards">{cards}</div>
 {_list("problems", self["problems"])}
 {"<h2>Plant</h2>" if plant else ""}{plant}
 {"<h2>Safety</h2>" if safety else ""}{safety}
@@ -125,15 +128,33 @@ class Summary:
 </html>
 """
 
+    def _is_bad(self, place: int) -> bool:
+        """Whether a figure is that of the tip's error, and the robot did not follow."""
+        return place == 0 and not self["verdict"]["follows"]
+
+    def _card(self, place: int) -> str:
+        return "card bad" if self._is_bad(place) else "card"
+
     def _headline(self) -> str:
+        """What runs differ in: robot, plant, controller, reference, pace and length."""
         parts = [self["robot"] or "unknown robot"]
-        parts += [f"{name} {self[name]}" for name in ("reference", "mode") if self[name]]
+        parts += [f"plant {self['plant_in_words']}"] * bool(self["plant_in_words"])
+        parts += [
+            f"{name} {self[name]}" for name in ("controller", "reference", "mode") if self[name]
+        ]
         if self["duration_s"] is not None:
             parts.append(f"{self['duration_s']:.1f} s")
         return ", ".join(parts)
 
-    def _settings(self) -> str:
-        """The settings that matter for comparing runs."""
+    def _origin(self) -> list[str]:
+        """When, by what and by which command the run was made, as far as it was told."""
+        started = str(self["started"] or "").partition(".")[0].replace("T", " ")
+        about = [f"started {started} UTC"] * bool(started)
+        about += [f"softcr {self['softcr']}"] * bool(self["softcr"])
+        return [line for line in (", ".join(about), self["command"]) if line]
+
+    def _settings(self) -> list[str]:
+        """The settings that matter for comparing runs, in a line; none where none are told."""
         templates = {
             "population": "population {population}, horizon {horizon}",
             "candidates_least": "candidates looked at: median {candidates_median:.0f}, "
@@ -142,7 +163,8 @@ class Summary:
             "seed": "seed {seed}",
         }
         told = (text for name, text in templates.items() if self.numbers.get(name) is not None)
-        return " · ".join(text.format(**self.numbers) for text in told)
+        line = " · ".join(text.format(**self.numbers) for text in told)
+        return [line] if line else []
 
     def _plant(self) -> list[tuple[str, list[str]]]:
         """What there is to say of the plant, under each of `PLANT_WORDS`."""
@@ -188,13 +210,27 @@ class _Words(Formatter):
             return value
         if not digits:
             return ", ".join(f"{each:.1f}" for each in value) or MISSING
-        return MISSING if value is None else f"{value:.{digits}f} {unit}".rstrip()
+        if value is None:
+            return MISSING
+        text = f"{value:.{digits}f}"
+        if float(text) == 0.0:
+            text = text.removeprefix("-")
+        return f"{text} {unit}".rstrip()
 
 
 def filled(numbers: Mapping[str, Any], *templates: str) -> list[str]:
     """Templates with numbers in their places: `{name:1 mm}` stands for a number with one digit and
-    its unit, `{name}` for a list of numbers or for words; None and an empty list become a dash."""
-    return [_Words().vformat(template, (), numbers) for template in templates]
+    its unit, `{name}` for a list of numbers or for words; None and an empty list become a dash. Of
+    several clauses with a semicolon between them those are left out whose numbers are all None."""
+    return ["; ".join(_clauses(template, numbers)) or MISSING for template in templates]
+
+
+def _clauses(template: str, numbers: Mapping[str, Any]) -> Iterator[str]:
+    clauses = template.split("; ")
+    for clause in clauses:
+        fields = [name for _, name, _, _ in Formatter().parse(clause) if name]
+        if len(clauses) == 1 or not fields or any(numbers[name] is not None for name in fields):
+            yield _Words().vformat(clause, (), numbers)
 
 
 def times(count: int) -> str:
@@ -212,7 +248,7 @@ def _list(kind: str, lines: Sequence[str]) -> str:
     return f'<div class="panel {kind}"><ul>{items}</ul></div>' if lines else ""
 
 
-_CARD = '<div class="card"><span>{}</span><b>{}</b><span>{}</span></div>'
+_CARD = '<div class="{}"><span>{}</span><b>{}</b><span>{}</span></div>'
 _CODE = '<div class="panel"><details><summary>{}, SHA-256 {}</summary><pre>{}</pre></details></div>'
 _FIGURE = (
     '<h2>{0}</h2><p>{1}</p><div class="panel"><img alt="{0}" src="data:image/png;base64,{2}"></div>'
@@ -227,6 +263,8 @@ p { margin: 2px 0 10px; color: #52606d; }
          margin: 20px 0; }
 .card, .panel { background: #fff; border: 1px solid #e4e7eb; border-radius: 8px; }
 .card { padding: 12px 16px; }
+.bad { border-left: 4px solid #c5221f; }
+.bad b { color: #c5221f; }
 .card b { display: block; font-size: 22px; font-weight: 600; }
 .card span { color: #52606d; font-size: 13px; }
 .panel { padding: 8px 12px; overflow-x: auto; }

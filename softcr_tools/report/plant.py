@@ -4,9 +4,10 @@ The plant's own description in the diagnostics is put into words; what it does n
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from softcr_hardware.plant_errors import PlantErrors, about_field
+from softcr_hardware.plant_errors import SAME_STRUCTURE, PlantErrors, about_field
 from softcr_models.obstacle_files import obstacles_in_words
 from softcr_runtime.registry import PREDICTIVE
 from softcr_tools.report.page import PLANT_WORDS
@@ -45,6 +46,26 @@ def plant(run: Run) -> dict[str, Any]:
     for kind, line in _lines(run):
         lines[kind].append(line)
     return {"simulated": "simulator" in run.bag.nodes or len(run.true_tip) > 0, **lines}
+
+
+def plant_in_words(run: Run) -> str:
+    """A simulated plant in a few words: its errors by the name of their file, or its class, and
+    what was added to it; empty on a bench, and where nothing was told."""
+    settings = run.bag.said("simulator", "settings") or {}
+    named, errors = settings.get("plant"), settings.get("plant_errors")
+    if named and named not in _FILE:
+        words = str(named).rpartition(":")[2]
+    elif errors or run.bag.said("simulator", "plant_mismatch") is not None:
+        words = Path(str(errors or SAME_STRUCTURE)).stem
+    else:
+        return ""
+    payload, added = settings.get("payload"), []
+    if isinstance(payload, (int, float)) and payload:
+        added.append(f"payload {payload:g} kg")
+    for name in ("loads", "obstacles"):
+        if settings.get(name):
+            added.append(f"{name} {Path(str(settings[name])).stem}")
+    return f"{words} with {' and '.join(added)}" if added else words
 
 
 def _lines(run: Run) -> Lines:

@@ -19,7 +19,7 @@ from softcr_models.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.node_counts import counted
 from softcr_tools.report.page import KeyFigure, Summary, filled, times
-from softcr_tools.report.plant import plant
+from softcr_tools.report.plant import plant, plant_in_words
 from softcr_tools.report.run import ARC, REFERENCES, Run
 from softcr_tools.report.verdict import verdict
 
@@ -90,13 +90,14 @@ _KEY_FIGURES = {
     ),
     "estimated": (
         "bending compliance", "{estimated:2 rad/(N m m)}",
-        "true {true:2}, first guess {initial:2}; error {error_percent:2 %}, "
-        "at worst {worst_error_percent:2 %} from 5 s on",
+        "true {true:2}; first guess {initial:2}; error {error_percent:2 %}; "
+        "from 5 s on at most {worst_error_percent:2 %}",
     ),
     "innovation_correlation": (
-        "filter's innovations", "correlation {innovation_correlation:2} at the end",
-        "parameters opened in {opened_percent:1 %} of the updates, measurements gated in "
-        "{gated_percent:1 %}; fallbacks {fallbacks:0}; bounds met by {bounds_met}",
+        "filter's model", "{innovation_correlation:2} correlation of its errors",
+        "near 0: the model explains what is measured; measurements left out in "
+        "{gated_percent:1 %} of the updates; uncertainty of parameters raised in "
+        "{opened_percent:1 %}; fallbacks {fallbacks:0}; parameters at a bound: {bounds_met}",
     ),
     "commanded_min_kpa": (
         "commanded pressures", "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
@@ -166,8 +167,9 @@ def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
     told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)
     told.append("settled {tip_aed_settled_mm:2 mm}")
     if dwells and not run.is_of_rod:
-        told.append(f"in the last second of {len(dwells)} setpoints {np.mean(dwells):.2f} mm")
-    note = f"{told[0]}; {', '.join([*told[1:], 'largest {tip_error_max_mm:2 mm}'])}"
+        which = "setpoint" if len(dwells) == 1 else f"{len(dwells)} setpoints"
+        told.append(f"in the last second of the {which} {np.mean(dwells):.2f} mm")
+    note = "; ".join([*told, "largest {tip_error_max_mm:2 mm}"])
     yield f"tip to {goal} (AED)", *filled(numbers, "{tip_aed_mm:2 mm}", note)
     flat = dict(numbers)
     for part in numbers.values():
@@ -178,7 +180,8 @@ def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
 
 
 def identity(run: Run) -> Numbers:
-    """What ran: robot, reference, mode, seed, duration, the controller and its settings."""
+    """What ran: robot, plant, reference, mode, seed, duration, the controller and its settings; by
+    which command, when [UTC], with which version, as far as system.json beside the bag tells."""
     bag, control = run.bag, run.controller
     numbers = {
         "robot": bag.robot.get("name"),
@@ -192,6 +195,8 @@ def identity(run: Run) -> Numbers:
         "candidates_least": number(bag.said(control, "candidates_least")),
         "candidates_median": number(bag.said(control, "candidates_median")),
         "plant_mismatch": bag.said("simulator", "plant_mismatch"),
+        "plant_in_words": plant_in_words(run),
+        **{name: run.system.get(name) for name in ("command", "started", "softcr")},
     }
     if (errors := bag.said("simulator", "plant_errors")) is not None:
         settings = bag.said("simulator", "settings") or {}

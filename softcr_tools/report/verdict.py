@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ MOST_MISSED = 0.05
 LARGEST_ERROR = 0.05
 """Of the robot's length, the settled tip error that a good run may have."""
 
+USUAL_PLANT = "typical"
+"""The plant of a simulation where nobody chooses another; others are named beside the verdict."""
+
 _LEAVING = 1.0  # so long before its end a run may be vented because it ends [s]
 _VENTS = re.compile(r"(ramp to vent|vent now): (.*)")
 
@@ -27,16 +30,19 @@ class Verdict:
     Attributes:
         line: for the person; it begins with `good` or with `NOT good`.
         good: whether the robot followed, and the machine kept up.
-        failed: whether the robot was never commanded, or was vented: the command's exit code tells.
+        failed: whether the robot was never commanded, was vented, or a class raised: the command's
+            exit code tells.
+        follows: whether the tip's error, where there is one, is small.
     """
 
     line: str
     good: bool
     failed: bool
+    follows: bool
 
     def numbers(self) -> dict[str, Any]:
         """As it stands in summary.json."""
-        return {"verdict": {"line": self.line, "good": self.good, "failed": self.failed}}
+        return {"verdict": asdict(self)}
 
 
 def verdict(run: Run, numbers: Mapping[str, Any]) -> Verdict:
@@ -46,15 +52,20 @@ def verdict(run: Run, numbers: Mapping[str, Any]) -> Verdict:
     settled tip error (of setpoints the one at their end) is below `LARGEST_ERROR`, and no loop
     missed more than `MOST_MISSED` of its cycles.
     """
-    failures = [*_failures(run)]
-    reasons = [*failures, *_flaws(run, numbers)]
+    failures, strays = [*_failures(run)], [*_strays(run, numbers)]
+    reasons = [*failures, *_deaths(run), *strays, *_late(run)]
     found = [*_error_in_words(numbers), *_missed_in_words(run)]
+    words = numbers["plant_in_words"]
+    other_plant = f" (plant: {words})" if words and words != USUAL_PLANT else ""
     if run.bag.damage:
         found.append("of a damaged bag, whose lost messages are in no figure")
         reasons += found[-1:] * bool(reasons)
     if reasons:
-        return Verdict(f"NOT good: {'; '.join(reasons)}", False, bool(failures))
-    return Verdict(f"good: {', '.join(found) or 'nothing went wrong'}", True, False)
+        return Verdict(
+            f"NOT good: {'; '.join(reasons)}{other_plant}", False, bool(failures), not strays
+        )
+    told = ", ".join(found) or "nothing went wrong"
+    return Verdict(f"good: {told}{other_plant}", True, False, True)
 
 
 def _failures(run: Run) -> Iterator[str]:
@@ -79,13 +90,21 @@ def _failures(run: Run) -> Iterator[str]:
         moved = moved or vents is None
 
 
-def _flaws(run: Run, numbers: Mapping[str, Any]) -> Iterator[str]:
+def _deaths(run: Run) -> Iterator[str]:
     if died := [str(death.get("node")) for death in run.system.get("deaths", ())]:
         yield f"{', '.join(died)} died"
+
+
+def _strays(run: Run, numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the robot did not follow."""
     (error, when), length = _error(numbers), _length(run)
     if error is not None and length and error > 1e3 * LARGEST_ERROR * length:
         share = 0.1 * error / length
         yield f"the tip was {error:.3g} mm off {when}, {share:.0f} % of the length"
+
+
+def _late(run: Run) -> Iterator[str]:
+    """Loops that did not keep up with the clock; in lock-step there is none to keep up with."""
     for node in (run.controller, "estimator", "simulator"):
         missed = _missed(run, node)
         if missed is not None and missed > MOST_MISSED:
@@ -108,7 +127,8 @@ def _error_in_words(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _missed_in_words(run: Run) -> Iterator[str]:
-    if (share := _missed(run, run.controller)) is not None:
+    share = _missed(run, run.controller)
+    if share is not None and run.bag.said(run.controller, "mode") != "lockstep":
         yield f"{100 * share:.1f} % of the controller's cycles missed"
 
 
