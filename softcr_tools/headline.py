@@ -31,7 +31,7 @@ def default_robot(options: "SimulationOptions") -> str:
 
 
 def changes_the_plant(options: "SimulationOptions", kind: Kind) -> str:
-    """A line where options were given that the default plant does not have, so that another, simpler
+    """A line where options were given that the default plant does not have, so that a simpler
     one stands in for it; empty where the plant is the one that a run without them has."""
     given = sorted(OF_SAME_STRUCTURE & options.changed)
     if options.plant_errors != SAME_STRUCTURE or not given:

@@ -111,7 +111,7 @@ def test_a_tip_far_from_its_reference_is_told_with_its_share_of_the_length(tmp_p
     found = judged(tmp_path / "far", circle_elsewhere(2.0 * LARGEST_ERROR * length))
     assert found["line"].startswith("NOT good: the tip was ")
     assert "mm off settled, 1" in found["line"]
-    assert found["line"].endswith("% of the length")
+    assert found["line"].endswith("% of the length (plant: same_structure)")
 
 
 def test_a_node_that_died_is_told(tmp_path):

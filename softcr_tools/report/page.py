@@ -97,7 +97,8 @@ class Summary:
             (title, caption, base64.b64encode(path.read_bytes()).decode("ascii"))
             for path, title, caption in figures
         )
-        title = escape(self._headline())
+        words = self["plant_in_words"]
+        title = escape(self._headline() + (f", plant {words}" if words else ""))
         cards = _each(_CARD, ((self._card(k), *each) for k, each in enumerate(self.figures)))
         return f"""<!DOCTYPE html>
 <html lang="en">
@@ -136,9 +137,8 @@ class Summary:
         return "card bad" if self._is_bad(place) else "card"
 
     def _headline(self) -> str:
-        """What runs differ in: robot, plant, controller, reference, pace and length."""
+        """What runs differ in: robot, controller, reference, pace and length."""
         parts = [self["robot"] or "unknown robot"]
-        parts += [f"plant {self['plant_in_words']}"] * bool(self["plant_in_words"])
         parts += [
             f"{name} {self[name]}" for name in ("controller", "reference", "mode") if self[name]
         ]
