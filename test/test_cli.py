@@ -54,7 +54,7 @@ def test_the_version_is_told(capsys):
         (["upp"], "command 'upp': unknown; did you mean up?"),
         (["up", "--duration", "3"], "unknown"),
         (["up", "simulation", "--duratoin", "3"], "--duratoin: unknown; did you mean --duration?"),
-        (["up", "simulation", "--reference", "circel"], "did you mean circle? must be one of"),
+        (["up", "simulation", "--reference", "circel"], "did you mean circle? known are"),
         (["up", "simulation", "--mode", "lockstp"], "did you mean lockstep? must be one of"),
         (["up", "simulation", "--robot", "lichr2025"], "did you mean licher2025? known are"),
         (["up", "simulation", "--controller", "rod_mcp"], "did you mean rod_mpc? known are"),
