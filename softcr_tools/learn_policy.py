@@ -63,8 +63,9 @@ def policy(
     """Learn a policy that brings a rod's tip to goals, or along a goal that moves.
 
     A stopped training goes on from its last judgement when the same command is given again. The
-    checkpoint in OUTPUT is pickled: go on only with directories that you trained yourself. The
-    policy itself, OUTPUT/policy.safetensors, holds numbers alone and can be handed on.
+    checkpoint of gps, fitted_gps and gradient is pickled: go on with these only in directories that
+    you trained yourself. Other checkpoints, and the policy itself, OUTPUT/policy.safetensors, hold
+    numbers alone and can be handed on.
 
     Args:
         robot: name or YAML file of a rod.

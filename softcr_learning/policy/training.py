@@ -25,12 +25,13 @@ from softcr_learning.policy.evaluation import Figures, Judgement, judge
 from softcr_learning.policy.judging import FRESH, Judging, Report, Trained
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.rounds import train_in_rounds
-from softcr_learning.policy.run_directory import claim
+from softcr_learning.policy.run_directory import claim, save_checkpoint, saved_checkpoint
 from softcr_learning.policy.sb3_environment import LanesVecEnv
 from softcr_learning.policy.tasks import Task
 from softcr_learning.policy.training_settings import ROUNDS, TrainingSettings
 
 _KINDS: dict[str, Any] = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}
+_COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_total_timesteps")
 _HELD = (5, 10)  # steps for which random inputs are held before learning
 
 
@@ -145,10 +146,7 @@ def actor_of(model: Any) -> PolicyNetwork:
 
 
 class Checkpoint:
-    """A training's state on disk, so that it can go on.
-
-    What is read is pickled: only a directory that a training of one's own wrote may be given.
-    """
+    """A training's state on disk, so that it can go on."""
 
     def __init__(self, run: Path, settings: TrainingSettings) -> None:
         """See the class.
@@ -160,21 +158,35 @@ class Checkpoint:
         claim(run, settings)
 
     def model(self, environment: LanesVecEnv) -> Any | None:
-        """The model that was saved; None where there is none."""
-        file = self.run / "checkpoint.zip"
-        if not file.exists():
+        """The model that was saved; None where there is none.
+
+        Raises:
+            UserError: the checkpoint cannot be read.
+        """
+        kept = saved_checkpoint(self.run)
+        if not kept:
             return None
-        model = _KINDS[self._settings.algorithm].load(file, environment, device="cpu")
-        if (buffer := self.run / "checkpoint_buffer.pkl").exists():
-            model.load_replay_buffer(buffer)
+        model = new_model(environment, self._settings)
+        model.set_parameters(kept["parameters"], device="cpu")
+        for name, value in kept["counters"].items():
+            setattr(model, name, value)
+        for name, value in kept["buffer"].items():
+            array = isinstance(value, torch.Tensor)
+            setattr(model.replay_buffer, name, value.numpy() if array else value)
         environment.seed(self._settings.seed + model.num_timesteps)
         return model
 
     def save(self, model: Any) -> None:
-        """Writes model and buffer."""
-        model.save(self.run / "checkpoint.zip")
-        if hasattr(model, "replay_buffer"):
-            model.save_replay_buffer(self.run / "checkpoint_buffer.pkl")
+        """Writes parameters, counters and buffer."""
+        buffer = vars(model.replay_buffer) if hasattr(model, "replay_buffer") else {}
+        arrays = {name: torch.from_numpy(value) for name, value in buffer.items()
+                  if isinstance(value, np.ndarray)}  # fmt: skip
+        content = {
+            "parameters": model.get_parameters(),
+            "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
+            "buffer": arrays | {name: buffer[name] for name in ("pos", "full") if name in buffer},
+        }
+        save_checkpoint(self.run, content)
 
 
 class _Watcher(BaseCallback):
