@@ -1,8 +1,7 @@
 """Policies by the algorithms of stable-baselines3.
 
-A checkpoint is stable-baselines3's own file and the buffer of samples. Both are pickled, so they
-are read only from the directory of the run that wrote them; what is handed on is the policy file,
-which holds numbers alone.
+A checkpoint holds the parameters of stable-baselines3's model and optimisers, its counters and its
+buffer of samples, as numbers.
 """
 
 import time
