@@ -1,15 +1,22 @@
-"""Another controller for a system that runs: what `softcr call switch` asks for, as a part."""
+"""Another controller for a system that runs: what `softcr call switch` asks for, as a part.
+
+Anybody on the ROS domain may ask. Code and files are therefore loaded only where they are those of
+the run, or were named when it was started (`--switchable`); registered controllers are always
+allowed.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
 from softcr_models.robot import kind_of
 from softcr_runtime.block import BlockBase
 from softcr_runtime.ros_executor.exchange import Wanted
-from softcr_runtime.settings import declared_settings, parsed
+from softcr_runtime.settings import declared_settings, nested_data, parsed
 from softcr_runtime.system import Parameters, Part, System
 from softcr_tools.node_parameters import system_with_file
 from softcr_tools.option_checks import NOBODY, ROLES
@@ -42,6 +49,7 @@ def other_controller(
 
     def made(wanted: Wanted) -> Part:
         _check_system(options)
+        _check_places(options, wanted)
         changed = _options(options, wanted)
         system = system_with_file(system_of(changed), changed, warn)
         part = _told(system.part(system.controller), wanted)
@@ -60,6 +68,20 @@ def _check_system(options: RunOptions) -> None:
         raise UserError("controllers of a strain robot have rates of their own: none is exchanged")
     if options.estimator == "cc":
         raise UserError("estimator cc runs in open loop, which has no controller to exchange")
+
+
+def _check_places(options: RunOptions, wanted: Wanted) -> None:
+    """Nothing is loaded because a message names it."""
+    named = {each.strip() for each in options.switchable.split(",")}
+    for name, value, own in (
+        ("controller", wanted.controller, options.controller),
+        ("params_file", wanted.params_file, options.params_file),
+    ):
+        is_place = name == "params_file" or ":" in value
+        if value and is_place and value != own and value not in named:
+            raise UserError(
+                f"{name} {value!r}: must be named when the run is started: --switchable {value}"
+            )
 
 
 def _options(options: RunOptions, wanted: Wanted) -> RunOptions:
@@ -97,6 +119,7 @@ def _told(part: Part, wanted: Wanted) -> Part:
     for name in _OF_THE_RUN:
         if name in wanted.parameters:
             raise UserError(f"parameter {name}: is the run's, and cannot be another one's")
+    _check_texts(block.settings_model(part.parameters), wanted)  # before they are looked up
     declared = declared_settings(block.settings_model({**part.parameters, **wanted.parameters}))
     values: Parameters = {}
     for name, value in wanted.parameters.items():
@@ -105,6 +128,15 @@ def _told(part: Part, wanted: Wanted) -> Part:
     told = part.with_parameters(values)
     block.settings_of(told.parameters)
     return told
+
+
+def _check_texts(settings: type[BaseModel], wanted: Wanted) -> None:
+    """Classes and files of the controller's settings are those of the run, too."""
+    declared, beyond = declared_settings(settings), nested_data(settings)
+    for name in wanted.parameters:
+        of_file = any(name == group or name.startswith(f"{group}.") for group in beyond)
+        if of_file or (name in declared and declared[name].fixed):
+            raise UserError(f"parameter {name}: is text, and is fixed when the run is started")
 
 
 def _check_horizon(part: Part, running: System) -> None:

@@ -146,6 +146,12 @@ class RunOptions(BaseModel):
         "",
         description="ROS parameter file (YAML): values for nodes, which count less than options",
     )
+    switchable: str = Field(
+        "",
+        description="what `softcr call switch` may bring into the run besides the registered "
+        "controllers, between commas: classes (FILE.py:Class) and parameter files of yours. "
+        "Anybody on the ROS domain may ask for a switch, so nothing else is loaded",
+    )
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}
     )

@@ -225,7 +225,8 @@ def test_the_other_controller_is_that_of_a_system_of_its_own(tmp_path):
     assert made({"population": "64"}, controller="nempc").parameters["population"] == 64
     file = tmp_path / "numbers.yaml"
     file.write_text("rod_mpc: {ros__parameters: {damping: 0.001}}")
-    assert made({}, controller="rod_mpc", params_file=str(file)).parameters["damping"] == 1e-3
+    named = {"switchable": f"examples/joint_pid.py:JointPid, {file}"}
+    assert made(named, controller="rod_mpc", params_file=str(file)).parameters["damping"] == 1e-3
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,16 @@ def test_the_other_controller_is_that_of_a_system_of_its_own(tmp_path):
         ({}, {"controller": "rod_mpc", "dampng": 1.0}, "dampng = 1.0: unknown"),
         ({}, {"controller": "rod_mpc", "mode": "wall"}, "parameter mode: is the run's"),
         ({}, {"controller": "nempc", "horizon": 20}, "horizon = 20: must be at most 8"),
-        ({}, {"controller": "nempc", "params_file": "no.yaml"}, "'no.yaml': no such file"),
+        (
+            {"switchable": "no.yaml"},
+            {"controller": "nempc", "params_file": "no.yaml"},
+            "'no.yaml': no such file",
+        ),
+        ({}, {"controller": "nempc", "params_file": "/etc/passwd"}, "--switchable /etc/passwd"),
+        ({}, {"controller": "antigravity:X"}, "--switchable antigravity:X"),
+        ({}, {"controller": "/tmp/evil.py:Evil"}, "must be named when the run is started"),
+        ({}, {"controller": "policy:/tmp/evil"}, "must be named when the run is started"),
+        ({}, {"controller": "rod_mpc", "model": "/tmp/evil.py:E"}, "parameter model: is text"),
         ({"robot": "dalenberg_robot1"}, {"controller": "nempc"}, "controller of an arm"),
         ({"estimator": "cc"}, {"controller": "nempc"}, "open loop"),
     ],
