@@ -67,7 +67,8 @@ def hold(*, namespace: Namespace = "") -> int:
     For a bench without a joystick, beside `softcr up hardware`: while the space bar is held,
     safety/operator says so. Letting go, closing or leaving the window releases it within 0.3 s
     (0.7 s before the key repeats for the first time); the valves then vent. The key v vents at
-    once, r resets what a vent has latched, when you know its cause.
+    once, r resets what a vent has latched, when you know its cause and have let go. The valves are
+    armed only by a switch that is pressed after their start and after the last vent or reset.
 
     Args:
         namespace: of the robot whose switch it is.
@@ -188,6 +189,7 @@ class _Operator:
 
     def _hear(self, state: Any) -> None:
         told = SafetyState.of(diagnostics_from_message(SimpleNamespace(status=[state]))[0])
-        self._safety = f"valves: {'; '.join(filter(None, (state.message, told.latched)))}"
+        more = told.latched or ", ".join(told.blockers)
+        self._safety = f"valves: {'; '.join(filter(None, (state.message, more)))}"
         if told.enabled:
             self._answer = ""
