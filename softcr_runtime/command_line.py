@@ -56,13 +56,10 @@ from cyclopts import (
     ValidationError,
 )
 
-from softcr_runtime.console import USER_ERROR, complain
+from softcr_runtime.console import INTERRUPTED, USER_ERROR, complain
 
 if TYPE_CHECKING:
     from softcr_runtime.settings import Setting
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
 
 # The settings are imported where they are needed, so that --help answers at once.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 USER_ERROR = 2
+INTERRUPTED = 130
 """Exit codes of the command; a node that was told something wrong ends with USER_ERROR, too."""
 
 

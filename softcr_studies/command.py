@@ -9,7 +9,7 @@ from rich.table import Table
 
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import FAILED, say
+from softcr_runtime.console import FAILED, say, warn
 from softcr_runtime.settings import Setting, build_settings, declared_settings
 from softcr_studies.catalogue import load_study, named_studies, study_files
 from softcr_studies.cell import StudySettings
@@ -123,8 +123,12 @@ def run(
         bags,
         anew,
     )
-    for place, settings in tasks:
-        runner.run(place, settings)
+    try:
+        for place, settings in tasks:
+            runner.run(place, settings)
+    except KeyboardInterrupt:
+        warn("interrupted; the same command continues where this one stopped")
+        raise
     return 0
 
 

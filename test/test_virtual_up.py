@@ -224,3 +224,37 @@ def test_ctrl_c_ends_a_run_with_its_bag_and_its_report(tmp_path):
     assert json.loads((directory / "system.json").read_text())["ended_by"] == "interrupt"
     last = list(Bag(directory / "bag").messages("/pressure/plan"))[-1].decode()
     assert not any(last.points[-1].effort)  # it leads to a vented arm
+
+
+RAISES = """
+import numpy as np
+
+class Mine:
+    def __init__(self, context, settings):
+        self.size, self.ticks = context.model.inputs.size, 0
+    def reset(self):
+        pass
+    def command(self, observation):
+        self.ticks += 1
+        if self.ticks == 20:
+            raise ZeroDivisionError("no idea")
+        return np.full(self.size, 2e4)
+"""
+
+
+def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(RAISES)
+    words = ["--robot", "licher2025", "--plant-errors", "same_structure", "--reference", "setpoint"]
+    words += ["--controller", f"{tmp_path}/mine.py:Mine", "--results", str(tmp_path / "results")]
+    assert main([*VIRTUAL, *words]) == 1
+    (summary,) = (tmp_path / "results").glob("2*/summary.json")
+    numbers = json.loads(summary.read_text())
+    assert numbers["verdict"]["failed"]
+    begin = "NOT good: controller: Mine.tick: ZeroDivisionError: no idea (mine.py, line "
+    assert numbers["verdict"]["line"].startswith(begin)
+    assert numbers["command"].startswith("softcr ")
+    page = summary.with_name("report.html").read_text()
+    title = page.partition("<title>")[2].partition("</title>")[0]
+    assert "controller" in title
+    assert "plant same_structure" in title
+    assert f"softcr {numbers['softcr']}" in page

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from softcr_models.errors import UserError
-from softcr_runtime.console import USER_ERROR, complain, say, signals_call, step
+from softcr_runtime.console import INTERRUPTED, USER_ERROR, complain, say, signals_call, step
 from softcr_runtime.log_levels import LogLevels
 from softcr_runtime.namespaces import absolute
 from softcr_runtime.ros_context import start_ros
@@ -135,6 +135,8 @@ class Supervisor:
         except _Interrupted:
             self._record.ended_by = "interrupt"
             self._record.add("interrupted")
+            if not self._active:  # nothing ran that could have gone well
+                self._record.exit_code = INTERRUPTED
             say(self._console, "ending the run; once more to kill it")
         except RunFailure as failure:
             self._note_failure(failure)
