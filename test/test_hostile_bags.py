@@ -120,7 +120,7 @@ CASES = [
     ({"settings": {"estimator": "../evil_place/evil.py:Evil"}}, "--set estimator="),
     ({"settings": {"estimator": "evil:Evil"}}, "--set estimator="),
     ({"settings": {"estimator": "antigravity:X"}}, "--set estimator="),
-    ({"settings": {"estimator": 5}}, "must be text"),
+    ({"settings": {"estimator": 5}}, "cannot be used: settings.estimator"),
     ({"settings": {"model": f"{HERE}/evil.py:Evil"}}, "--set model="),
     ({"block": f"{HERE}/evil.py:Evil"}, "--trust-bag"),
     ({"block": "antigravity:X"}, "--trust-bag"),

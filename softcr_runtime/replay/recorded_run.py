@@ -29,6 +29,7 @@ from softcr_runtime.replay.trust import Trust, names_of_files
 from softcr_runtime.settings import NodeSettings
 from softcr_runtime.tick_records import CHANGE, TICK, TickRecord
 
+_NEEDED = "block", "settings", "before_changes"  # of what a node said, to be what it was
 _ESTIMATORS = ("estimator", "cc_estimator")
 _CONTROLLERS = (
     *registry.nodes("controller"), "controller", "apcc_controller", "feedforward",
@@ -54,15 +55,19 @@ class RecordedRun:
     unpaired: frozenset[int] | None
     files: RecordedFiles = field(repr=False)
     _parameters: Mapping[str, Any] = field(repr=False)
+    _unusable: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, bag: Bag) -> "RecordedRun":
         """Read the diagnostics of a bag, and parameters.yaml beside it."""
         said: dict[str, dict[str, Any]] = {}
+        unusable: dict[str, str] = {}
         unpaired: set[int] = set()
         for report in _reports(bag):
             _, node = report.node
             refused = misfits(report.values)
+            if lines := [refused[name] for name in _NEEDED if name in refused]:
+                unusable[node] = lines[0]
             values = {name: told for name, told in report.values.items() if name not in refused}
             said.setdefault(node, {}).update(values)
             if node == "estimator":
@@ -79,6 +84,7 @@ class RecordedRun:
             frozenset(unpaired) if told else None,
             RecordedFiles(configured),
             _parameters_beside(bag),
+            unusable,
         )
 
     @property
@@ -112,6 +118,11 @@ class RecordedRun:
             UserError: the bag does not say what the node was, names code or a file that is not
                 trusted, or a parameter is not allowed.
         """
+        if node in self._unusable:
+            raise UserError(
+                f"bag {self.bag.path}: what the {node} said of itself cannot be used: "
+                f"{self._unusable[node]}"
+            )
         told = self.said.get(node, {})
         place = told.get("block") or BLOCKS.get(node)
         if place is None:
