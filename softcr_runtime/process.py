@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from softcr_models.errors import UserError
 from softcr_runtime.neighbours import Neighbours
 from softcr_runtime.node import LoopNode
+from softcr_runtime.ros_context import find_log_directory
 from softcr_runtime.settings import declared_settings
 
 _END_TIMEOUT = 2.0  # how long a process waits for its nodes to end [s]
@@ -96,6 +97,7 @@ def run_together(node_classes: Sequence[type[LoopNode]], arguments: list[str]) -
         if _wants_help(arguments):
             print("\n\n".join(_help(node_class) for node_class in node_classes))
             return 0
+        find_log_directory()
         # rclpy's own handlers shut the context down, and with it a controller's last command
         rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
         neighbours = Neighbours()

@@ -31,7 +31,7 @@ def set_environment() -> None:
     range LOCALHOST cannot do without it, so profiles of Fast DDS stand in for that range, unless
     somebody has other ones.
     """
-    _find_log_directory()
+    find_log_directory()
     # A simulation is nobody's business on the laboratory's network, unless somebody says so.
     os.environ.setdefault(_RANGE, "LOCALHOST")
     os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
@@ -44,7 +44,7 @@ def set_environment() -> None:
         os.environ.update(dict.fromkeys(_PROFILES, ours) | {_RANGE: "SYSTEM_DEFAULT"})
 
 
-def _find_log_directory() -> None:
+def find_log_directory() -> None:
     """ROS does not start where it can make no folder for its logs, which it wants in ~/.ros."""
     if os.environ.get("ROS_LOG_DIR") or os.environ.get("ROS_HOME"):
         return

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from softcr_models import load_robot, warm_up
 from softcr_models.errors import UserError
+from softcr_models.rod import compilation
 from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.inner import inlined, inner
 from softcr_models.warm_up import Part, parts_of
@@ -270,3 +271,13 @@ def test_inner_functions_are_a_part_of_their_kernel_and_no_machine_code_of_their
     assert out.tolist() == [_sum_of_doubles(row) for row in rows] == [12.0, 44.0, 76.0]
     (own,) = (name for name in emitted if name != "nrt")  # numba's own, once in a process
     assert own.endswith("sums")
+
+
+def test_a_process_says_once_that_it_compiles_and_only_of_our_kernels(capsys, monkeypatch):
+    monkeypatch.setattr(compilation, "ANNOUNCES_NOTHING", False)
+    listener = compilation._Announcing()
+    for module in ("theirs", "softcr_models.rod.stepper", "softcr_models.rod.tangents"):
+        kernel = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
+        listener.on_start(SimpleNamespace(data={"dispatcher": kernel}))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("softcr: compiling kernels, once on this machine")

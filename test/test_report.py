@@ -20,6 +20,7 @@ from rosbags.interfaces import (
 )
 from rosbags.typesys import Stores, get_typestore
 
+from softcr_models import load_robot
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
@@ -756,3 +757,15 @@ def test_a_reference_that_stops_at_its_end_is_no_error_of_the_controller(tmp_pat
     assert numbers["tip_error_max_mm"] == pytest.approx(3.0)
     assert numbers["tip_aed_settled_mm"] == pytest.approx(1.0)
     assert numbers["pressure"]["commanded_max_kpa"] == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("silent", ["pressure/sent", "pressure/state", "estimate/rod", ""])
+def test_a_run_in_which_somebody_said_nothing_has_a_report(tmp_path, silent):
+    """Such as one without a controller, of a robot that is told in full; empty: all were silent."""
+    robot = load_robot("licher2025").model_dump(mode="json")
+    kept = [row for row in closed_loop(2.0) if row[0] != silent and (silent or row[0][0] == "/")]
+    stamp = ticks(2.0)[-1]
+    kept.append(("/diagnostics", stamp, diagnostics(stamp, "simulator", LOOP | {"robot": robot})))
+    write_bag(tmp_path / "bag", kept)
+    report.build(tmp_path / "bag", tmp_path)
+    assert (tmp_path / "report.html").exists()

@@ -434,7 +434,8 @@ def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Num
     last = run.judged[1] if run.judged else np.iinfo(np.int64).max
     signals = (each.between(0, last).values for each in (run.commands, run.readings))
     commanded, measured = (
-        scale * (values[:, places] if values.ndim == 2 else values) for values in signals
+        scale * (values[:, places] if values.size and values.ndim == 2 else values)
+        for values in signals
     )
     at_limit = None
     bounds = [(each.low, each.high) for each in run.inputs]
