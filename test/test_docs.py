@@ -197,6 +197,16 @@ def test_the_moving_picture_is_small():
     assert (DOCS / "_static" / "view.gif").stat().st_size < 3e6
 
 
+def test_every_service_of_ours_is_on_the_page_of_who_may_call_it():
+    page = (DOCS / "reference/access.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("softcr_*/**/*.py"))
+    offered = set(re.findall(r'create_service\(\w+, "~/(\w+)"', code))
+    for actions in re.findall(r"^    actions = \((.*)\)$", code, re.MULTILINE):
+        offered |= set(re.findall(r'"(\w+)"', actions))
+    assert {"vent", "enable", "reset", "go"} <= offered
+    assert [name for name in sorted(offered) if f"/{name}`" not in page] == []
+
+
 def test_every_node_that_can_be_started_has_its_place_in_the_reference(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     nodes = importlib.import_module("generate.nodes")
