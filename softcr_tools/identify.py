@@ -1,32 +1,42 @@
 """`softcr identify`: a robot's parameters from recordings: robot file, report, figure, table."""
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as BarOfRich
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from softcr_estimation.identification import stages
-from softcr_estimation.identification.stages import Identified, Material
+from softcr_estimation.identification.misfits import SCALES, Misfit, in_words
+from softcr_estimation.identification.stages import Identified, Material, UnlikeRobot
 from softcr_models import Robot, load_robot
 from softcr_models.identifiable import names_of, parameters_of, units_of
-from softcr_models.identification import predicted_motion
+from softcr_models.identification import Work, fitted_groups, in_motion
 from softcr_runtime.command_line import command
-from softcr_runtime.console import say
+from softcr_runtime.console import compile_kernels, say
 from softcr_runtime.panels import panels
 from softcr_runtime.results import new_run_directory, point_latest_to
 
+SECONDS_BETWEEN_LINES = 10.0  # of progress, where there is no terminal
 _HEADS = ("parameter", "unit", "first guess", "identified", "95 % interval", "from")
 
 
 @command
 def identify(
-    recordings: list[Path], /, *, robot: str = "licher2025", results: Path = Path("results")
+    recordings: list[Path],
+    /,
+    *,
+    robot: str = "licher2025",
+    anyway: bool = False,
+    results: Path = Path("results"),
 ) -> int:
     """Find a robot's parameters in recordings and write its YAML file.
 
@@ -43,25 +53,36 @@ def identify(
     An arm of several segments has its lengths, compliances and relaxation times in each segment
     (bending_compliance_1, bending_compliance_2, ...).
 
-    A bag needs pressure/state, mocap/tip/pose and force_torque/wrench, and for the pressure lag
-    pressure/sent or pressure/command: `make sim`, a bench and tracking studies record them.
+    A bag needs pressure/state and one or more of mocap/tip/pose, mocap/body/poses (the robot file's
+    sensors of the type pose) and force_torque/wrench, and for the pressure lag pressure/sent or
+    pressure/command: `make sim`, a bench and tracking studies record them.
 
-    A file ending in .csv has a line of column names and a line per sample, in SI units: pressure_1
-    ... pressure_m (gauge, actuators in the robot file's order; tension_1 ... tension_m where they
-    are tendons), tip_x, tip_y, tip_z (base frame), force_x, force_y, force_z, moment_x, moment_y,
-    moment_z (of the sensor below the base), time (without it every line is a configuration at
-    rest), and for the lag command_1 ... command_m (inputs asked for). Their order is free, other
-    columns are not read.
+    A file ending in .csv, .tsv or .txt has a line of column names and a line per sample, in SI
+    units: pressure_1 ... pressure_m (gauge, actuators in the robot file's order; tension_1 ...
+    tension_m where they are tendons), and of the following what was measured: tip_x, tip_y, tip_z
+    (base frame), NAME_x, NAME_y, NAME_z (of a sensor of the type pose), force_x, force_y, force_z,
+    moment_x, moment_y, moment_z (of the sensor below the base), tip_qx, tip_qy, tip_qz, tip_qw or
+    tip_roll, tip_pitch, tip_yaw (compared, not fitted). Further columns are time (without it every
+    line is a configuration at rest), and for the lag command_1 ... command_m (inputs asked for).
+    Their order is free, others are not read. Commas, semicolons or tabs may separate the cells, and
+    decimals may have a comma.
+
+    The residual of every group is told beside the noise of its sensor. Recordings that no robot
+    like the first guess can have made are refused, with the mistake that would explain them: other
+    units, swapped axes, a turned frame, inputs in another order.
 
     Args:
         recordings: bags and CSV files.
         robot: first guess: name or YAML file.
+        anyway: write the robot file although the recordings do not fit it.
         results: directory.
 
     Raises:
         UserError: the robot or a recording cannot be used, or the results cannot be written.
     """
-    run(load_robot(robot), recordings, results / "identification")
+    console = Console()
+    compile_kernels(console)
+    run(load_robot(robot), recordings, results / "identification", None, console, anyway)
     return 0
 
 
@@ -71,51 +92,122 @@ def run(
     results: Path,
     intervals: int | None = None,
     console: Console | None = None,
+    anyway: bool = False,
 ) -> Identified:
     """Identify a robot, from a first guess, see `identify`.
 
     The model's rod has so many intervals in each segment; None: those of `stages.identify`.
-    Progress and table go to the console, all else to a new directory in `results`.
+    Progress and tables go to the console, all else to a new directory in `results`.
     """
     console, intervals = console or Console(), intervals or stages.model_intervals(robot)
     sources = ", ".join(map(str, recordings))
     material = stages.read_material(recordings, robot)
-    directory = new_run_directory(results)
-    columns = TextColumn("{task.description:12}"), BarColumn(), TimeElapsedColumn()
-    with threadpool_limits(limits=1, user_api="blas"), Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=stages.STAGES)
-        found = stages.identify(
-            robot, material, intervals, lambda what: bar.update(task, description=what, advance=1)
-        )
-        errors = _compare(robot, found.robot, material, intervals, directory)
-    cells = _cells(robot, found)
-    table = Table(*_HEADS, title=f"{robot.name}, identified from {sources}", box=box.SIMPLE_HEAD)
-    for row in cells:
-        table.add_row(*row)
-    console.print(table)
-    for name in found.not_excited:
-        say(console, f"the recordings do not excite {name}: it stays as in the file", "yellow")
-    notes = [*found.notes, *(f"tip error, {who}: {1e3 * e:.2f} mm" for who, e in errors.items())]
-    for note in notes:
-        say(console, note)
-    report = _report(robot, found, material, cells, notes, sources)
-    (directory / "report.md").write_text(report, encoding="utf-8")
-    described = directory / "identified.yaml"
-    stages.write_robot(found.robot, described, _comments(robot, found, sources))
-    content = {"experiment": "identification", "sources": sources,
-               "rows": _rows(found, units_of(robot), errors, robot.length)}  # fmt: skip
-    (directory / "table.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    point_latest_to(directory)
+    with _directory_of_results(results) as directory:
+        with threadpool_limits(limits=1, user_api="blas"), Progress(console) as progress:
+            try:
+                found = stages.identify(robot, material, intervals, progress.tell, anyway)
+            except UnlikeRobot as error:
+                console.print(_residuals(error.misfits))
+                raise
+            errors = _compare(robot, found.robot, material, intervals, directory)
+        cells = _cells(robot, found)
+        table = Table(*_HEADS[:-1], title=f"{robot.name}, identified", box=box.SIMPLE_HEAD)
+        for row in cells:
+            table.add_row(*row[:-1])
+        console.print(table)
+        console.print(_residuals(found.misfits))
+        for name in found.not_excited:
+            say(console, f"the recordings do not excite {name}: it stays as in the file", "yellow")
+        for warning in found.warnings:
+            say(console, f"warning: {warning}", "yellow")
+        notes = [*found.notes, *(f"{who}: {told}" for who, told in errors.items())]
+        for note in notes:
+            say(console, note)
+        report = _report(robot, found, material, cells, notes, sources)
+        (directory / "report.md").write_text(report, encoding="utf-8")
+        described = directory / "identified.yaml"
+        stages.write_robot(found.robot, described, _comments(robot, found, sources))
+        content = {"experiment": "identification", "sources": sources,
+                   "rows": _rows(found, units_of(robot))}  # fmt: skip
+        text = json.dumps(content, indent=1) + "\n"
+        (directory / "table.json").write_text(text, encoding="utf-8")
+        point_latest_to(directory)
     say(console, f"robot file: {described}")
     say(console, f"report: {directory / 'report.md'}")
     return found
+
+
+class Progress:
+    """How far an identification has come: a bar on a terminal, elsewhere a line now and then."""
+
+    def __init__(self, console: Console) -> None:
+        """Progress on a console; see `tell`."""
+        self._console = console
+        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}")
+        self._bar = BarOfRich(*columns, console=console, transient=True)
+        self._task = self._bar.add_task("", total=1.0, left="")
+        self._stage, self._began, self._said = "", 0.0, 0.0
+
+    def __enter__(self) -> "Progress":
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+
+    def tell(self, what: str, work: Work) -> None:
+        """What is being done, and how much of it is."""
+        now, stage = time.monotonic(), what.partition(",")[0]
+        if new := stage != self._stage:
+            self._stage, self._began = stage, now
+        share = work.done / work.expected if work.expected else 0.0
+        left = work.expected - work.done
+        if share > 0.05:  # the machine's own speed is known
+            left = (now - self._began) * (1.0 - share) / share
+        told = f"about {max(1.0, left):.0f} s left" if work.expected else ""
+        if self._console.is_terminal:
+            self._bar.update(self._task, description=what, completed=share, left=told)
+        elif new or now - self._said > SECONDS_BETWEEN_LINES:
+            self._said = now
+            say(self._console, f"{what}: {100 * share:.0f} %, {told}" if told else what)
+
+
+@contextmanager
+def _directory_of_results(results: Path) -> Iterator[Path]:
+    """A new directory; what ends early leaves no empty one."""
+    directory = new_run_directory(results)
+    try:
+        yield directory
+    except BaseException:
+        with suppress(OSError):
+            directory.rmdir()
+        raise
+
+
+def _residuals(found: Sequence[Misfit]) -> Table:
+    """What is left of each group beside its noise."""
+    heads = "measured", "", "residual, rms", "noise of its sensor", "residual / noise"
+    table = Table(*heads, title="residuals of each coordinate", box=box.SIMPLE_HEAD)
+    for each in found:
+        style = "red" if each.bad else "yellow" if each.suspicious else ""
+        table.add_row(*_residual(each), style=style)
+    return table
+
+
+def _residual(each: Misfit) -> tuple[str, ...]:
+    where = {"rest": "at rest", "motion": "in motion"}[each.where]
+    noise = in_words(each.group, each.group.noise)
+    told = in_words(each.group, each.residual)
+    return each.group.name, where, told, noise, f"{each.times_noise:.3g}"
 
 
 def _cells(first: Robot, found: Identified) -> list[tuple[str, ...]]:
     """A row for each parameter, below _HEADS."""
     rows, units, chained = [], units_of(first), names_of(first, "chain")
     for name, before in zip(units, parameters_of(first, tuple(units)), strict=True):
-        told: tuple[str, ...] = "as guessed", "", "not excited"
+        told: tuple[str, ...] = "as guessed", "not excited", ""
         if name in found.found:
             one = found.found[name]
             # what may be zero has no error relative to itself
@@ -136,12 +228,16 @@ def _report(
     motion = material.motion
     lines = [
         f"# {first.name}, identified", "",
-        f"From {sources}: {len(material.static.tips)} configurations at rest, "
+        f"From {sources}: {len(material.static)} configurations at rest, "
         f"{material.different_rests} of them different; "
         + (f"a motion of {len(motion) * motion.recording.period:.1f} s." if motion
            else "no motion."), "",
         *("| " + " | ".join(row) + " |" for row in (_HEADS, ("---",) * len(_HEADS), *cells)), "",
         f"Not excited by the recordings: {', '.join(found.not_excited) or 'none'}.", "",
+        "| measured | | residual, rms | noise of its sensor | residual / noise |",
+        "|---|---|---|---|---|",
+        *("| " + " | ".join(_residual(each)) + " |" for each in found.misfits), "",
+        *(f"- Warning: {warning}." for warning in found.warnings),
         *(f"- {note}" for note in notes),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -157,40 +253,55 @@ def _comments(first: Robot, found: Identified, sources: str) -> list[str]:
     for name, one in found.found.items():
         width = abs(one.width * one.value)
         lines.append(f"  {name}: {one.value:.6g} +- {width:.2g} {units[name]}, from {one.source}")
-    return lines + [f"  {name}: not excited, as in the first guess" for name in found.not_excited]
+    lines += [f"  {name}: not excited, as in the first guess" for name in found.not_excited]
+    lines.append("Residuals of each coordinate, and the noise of its sensor:")
+    for each in found.misfits:
+        name, where, left, noise, _ = _residual(each)
+        lines.append(f"  {name} {where}: {left}, noise {noise}")
+    return lines + [f"Warning: {warning}" for warning in found.warnings]
 
 
-def _rows(
-    found: Identified, units: dict[str, str], errors: dict[str, float], length: float
-) -> list[dict[str, object]]:
+def _rows(found: Identified, units: dict[str, str]) -> list[dict[str, object]]:
     """As in the tables of studies."""
     names = ("case", "method", "quantity", "mean", "unit")
     rows: list[tuple[object, ...]] = []
     for name, one in found.found.items():
         rows.append((name, "least squares", "value", one.value, units[name]))
         rows.append((name, "least squares", "95 % interval, half", 100 * one.width, "%"))
-    for who, error in errors.items():
-        rows.append(("motion", who, "tip error", 100 * error / length, "% of length"))
+    for each in found.misfits:
+        group = each.group
+        rows.append(
+            (each.where, "identified", f"{group.name}, residual", each.residual, group.unit)
+        )
+        rows.append((each.where, "sensor", f"{group.name}, noise", group.noise, group.unit))
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _compare(
     first: Robot, found: Robot, material: Material, intervals: int, directory: Path
-) -> dict[str, float]:
-    """Mean tip errors [m] in the motion of both robots, drawn over time; empty without motion."""
+) -> dict[str, str]:
+    """Mean errors in the motion of both robots, in words, and a figure over time of the tip or of
+    the first other group that was recorded; empty without motion."""
     if material.motion is None:
         return {}
     recording = material.motion.recording
-    times = recording.period * np.arange(len(recording.tips))
-    tips = {
-        "first guess": predicted_motion(first, recording, intervals),
-        "identified": predicted_motion(found, recording, intervals),
+    group = fitted_groups(first, recording)[0]
+    measured = recording.outputs[group.name]
+    times = recording.period * np.arange(len(recording))
+    seen = {
+        who: in_motion(robot, recording, (group,), intervals)[group.name]
+        for who, robot in (("first guess", first), ("identified", found))
     }
-    lines = {"recorded": recording.tips, **tips}
-    labels = [f"{axis} of the tip [mm]" for axis in "xyz"]
+    factor, unit = SCALES[group.unit]
+    labels = [f"{group.name}, {axis} [{unit}]" for axis in "xyz"]
     with panels(directory / "motion.png", labels, x="time [s]", height=2.2) as plots:
-        for (who, positions), style in zip(lines.items(), ("k", "C1:", "C2--"), strict=True):
-            for plot, column in zip(plots, positions.T, strict=True):
-                plot.plot(times, 1e3 * column, style, label=who)
-    off = {who: np.linalg.norm(each - recording.tips, axis=1) for who, each in tips.items()}
-    return {who: float(each[recording.run_in :].mean()) for who, each in off.items()}
+        lines = {"recorded": measured, **seen}.items()
+        for (who, values), style in zip(lines, ("k", "C1:", "C2--"), strict=True):
+            for plot, column in zip(plots, values.T, strict=True):
+                plot.plot(times, factor * column, style, label=who)
+    off = {who: np.linalg.norm(each - measured, axis=1) for who, each in seen.items()}
+    return {
+        f"mean error of the {group.name} in motion, {who}":
+            in_words(group, float(each[recording.run_in :].mean()))
+        for who, each in off.items()
+    }  # fmt: skip

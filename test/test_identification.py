@@ -10,17 +10,21 @@ from softcr_models.errors import UserError
 from softcr_models.identifiable import names_of, parameters_of, with_parameters
 from softcr_models.identification import (
     Recording,
-    _moved,
-    _steady,
     _steady_sensitivities,
+    at_rest,
     identify_lag,
     identify_motion,
     identify_static,
+    in_motion,
+    stacked,
     static_configurations,
     static_cost,
 )
+from softcr_models.measured_groups import TIP_POSITION, groups_of
+from softcr_models.model import TIP
 from softcr_models.particle_swarm import particle_swarm
 from softcr_models.rod.cosserat_rod import EquilibriumError
+from softcr_models.rod.description import BASE_WRENCH
 from softcr_studies.licher2025 import identification
 from softcr_studies.licher2025.identification import NAMES, hidden_robot
 from softcr_studies.runner import TABLE, Runner
@@ -33,12 +37,29 @@ STATIC_PARAMETERS, LAG_PARAMETERS = names_of(ROBOT, "rest"), names_of(ROBOT, "la
 FEW = static_configurations(ROBOT, levels=2)
 
 
-def recorded(robot, pressures, noise=0.0, seed=0):
-    """Statics of a robot, with noise on tip [m] (times 100 on force [N], 2 on moment [N m])."""
-    outputs, _ = _steady(robot, pressures, INTERVALS)
+def fitted(robot):
+    """Tip position, base force and base moment."""
+    return [each for each in groups_of(robot) if each.output in (TIP, BASE_WRENCH) and each.fitted]
+
+
+def noisy(robot, outputs, noise, seed=0):
+    """Outputs by name, with noise on the tip [m] (times 100 on force [N], 2 on moment [N m])."""
+    values = stacked(fitted(robot), outputs)
     levels = noise * np.array([1.0, 100.0, 2.0])[None, :, None]
-    outputs = outputs + levels * np.random.default_rng(seed).standard_normal(outputs.shape)
-    return Recording(pressures, outputs[:, 0], outputs[:, 1:].reshape(-1, 6))
+    values = values + levels * np.random.default_rng(seed).standard_normal(values.shape)
+    return {each.name: values[:, k] for k, each in enumerate(fitted(robot))}
+
+
+def recorded(robot, pressures, noise=0.0, seed=0):
+    """Statics of a robot."""
+    outputs, _ = at_rest(robot, pressures, fitted(robot), INTERVALS)
+    return Recording(pressures, noisy(robot, outputs, noise, seed))
+
+
+def moved(robot, pressures, noise=0.0):
+    """A motion of a robot."""
+    outputs = in_motion(robot, Recording(pressures, {}, 1 / 70), fitted(robot), INTERVALS)
+    return Recording(pressures, noisy(robot, outputs, noise), 1 / 70)
 
 
 def test_the_configurations_are_the_papers_42():
@@ -60,12 +81,15 @@ def test_names_and_values_go_round():
 
 def test_sensitivities_are_differences_of_the_steady_states():
     logarithms = np.log(parameters_of(ROBOT, STATIC_PARAMETERS))
-    found = _steady_sensitivities(ROBOT, STATIC_PARAMETERS, logarithms, FEW[:4], INTERVALS)
+    groups = fitted(ROBOT)
+    found = _steady_sensitivities(ROBOT, STATIC_PARAMETERS, logarithms, FEW[:4], groups, INTERVALS)
+
+    def seen(logarithms):
+        robot = with_parameters(ROBOT, STATIC_PARAMETERS, np.exp(logarithms))
+        return stacked(groups, at_rest(robot, FEW[:4], groups, INTERVALS)[0])
+
     for column, unit in enumerate(1e-4 * np.eye(4)):
-        up, down = (
-            _steady(with_parameters(ROBOT, STATIC_PARAMETERS, np.exp(x)), FEW[:4], INTERVALS)[0]
-            for x in (logarithms + unit, logarithms - unit)
-        )
+        up, down = seen(logarithms + unit), seen(logarithms - unit)
         expected = (up - down) / 2e-4
         assert found[..., column] == pytest.approx(expected, abs=2e-4 * np.abs(expected).max())
 
@@ -143,12 +167,7 @@ def test_damping_of_each_segment_from_a_motion():
     times = np.arange(50)[:, None] / 70
     pressures = 2.5e4 + 2e4 * np.sin(2 * np.pi * (2.0 * times + np.arange(6) / 6))
     pressures[30:] = 0.0
-    empty = Recording(pressures, np.zeros((50, 3)), np.zeros((50, 6)), 1 / 70)
-    outputs = _moved(truth, empty, INTERVALS)
-    noise = np.array([2e-4, 0.02, 5e-4])[:, None]
-    outputs = outputs + noise * np.random.default_rng(0).standard_normal(outputs.shape)
-    recording = Recording(pressures, outputs[:, 0], outputs[:, 1:].reshape(-1, 6), 1 / 70)
-    fit = identify_motion(ARM, recording, INTERVALS)
+    fit = identify_motion(ARM, moved(truth, pressures, noise=2e-4), INTERVALS)
     off = np.abs(fit.values / (0.0065, 0.004) - 1.0)
     assert fit.names == names
     assert (off < 1.5 * fit.intervals).all()
@@ -189,10 +208,7 @@ def test_damping_from_a_motion():
     times = np.arange(60)[:, None] / 70
     pressures = 3e4 + 2e4 * np.sin(2 * np.pi * (2.0 * times + np.arange(3) / 3))
     pressures[45:] = 0.0
-    empty = Recording(pressures, np.zeros((60, 3)), np.zeros((60, 6)), 1 / 70)
-    outputs = _moved(truth, empty, INTERVALS)
-    recording = Recording(pressures, outputs[:, 0], outputs[:, 1:].reshape(-1, 6), 1 / 70)
-    fit = identify_motion(ROBOT, recording, INTERVALS)
+    fit = identify_motion(ROBOT, moved(truth, pressures), INTERVALS)
     assert fit.values[0] == pytest.approx(0.0065, rel=1e-4)
     assert fit.robot.relaxation_times[3:5] == pytest.approx((0.0065, 0.0065), rel=1e-4)
     assert fit.robot.relaxation_times[:3] == ROBOT.relaxation_times[:3]
@@ -269,7 +285,7 @@ def test_a_short_run_is_within_two_per_cent(tmp_path, monkeypatch):
 def test_sensors_of_a_seed_and_of_both_motions_differ():
     truth = hidden_robot(ROBOT)
     cells = [identification.Cell("c", "m", seed, None) for seed in (0, 1)]
-    first, second = (identification.statics(truth, cell).tips for cell in cells)
+    first, second = (identification.statics(truth, cell).outputs[TIP_POSITION] for cell in cells)
     assert not np.array_equal(first, second)
     assert np.abs(first - second).max() < 1e-3
     seeds = {cell.stream(name) for cell in cells for name in ("motion", "unseen motion")}

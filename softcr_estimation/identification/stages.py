@@ -7,13 +7,15 @@ damping anew.
 What no recording excites stays as in the robot file, and is named.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import yaml
 
+from softcr_estimation.identification.misfits import Misfit, Where, in_words, misfits, worst
+from softcr_estimation.identification.mistakes import check_sizes, mistakes, suspects
 from softcr_estimation.identification.signals import Signals, read_bag, read_csv
 from softcr_estimation.identification.stretches import (
     Samples,
@@ -30,12 +32,17 @@ from softcr_models.identifiable import names_of, parameters_of, with_parameters
 from softcr_models.identification import (
     Fit,
     Recording,
+    Work,
+    at_rest,
+    expected_work,
     identify_excited,
     identify_lag,
     identify_motion,
     identify_static,
+    in_motion,
     lag_of,
 )
+from softcr_models.measured_groups import TIP_POSITION, groups_of
 from softcr_models.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.description import rod_inputs
@@ -44,8 +51,11 @@ from softcr_models.rod.section import MAX_INTERVALS, MAX_NODES
 RESTS_PER_PARAMETER = 2  # different ones: fewer fit the parameters too well to know how well
 DIFFERENT = 2e3  # [Pa]
 DIFFERENT_TENSION = 0.02  # of a tension's range [-]
+UNEXPLAINED = (
+    "no exchange of axes, other unit, order of inputs or frame explains it; is it another robot, "
+    "or is the first guess far off?"
+)
 DELAYS = 4  # periods by which pressures may answer late, 0 included
-STAGES = 5  # that `identify` tells of
 # Even, as the plant's: rates of the box scheme alternate from node to node, so the base wrench of a
 # moving rod differs between odd and even grids, and damping found on 15 intervals is 2 % off.
 MODEL_INTERVALS = 16
@@ -92,6 +102,8 @@ class Identified:
         not_excited: names of all else.
         delay: of the inputs behind their commands [s]; None: no commands.
         notes: lines for the report.
+        misfits: of each group that was recorded, at rest and in motion.
+        warnings: what seems to be wrong with the recordings, though they were used.
     """
 
     robot: Robot
@@ -99,27 +111,53 @@ class Identified:
     not_excited: tuple[str, ...] = ()
     delay: float | None = None
     notes: tuple[str, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class UnlikeRobot(UserError):
+    """Recordings that no robot like the first guess can have made.
+
+    Attributes:
+        misfits: of each group, as far as they are known.
+    """
+
+    def __init__(self, line: str, found: tuple[Misfit, ...]) -> None:
+        """See the attributes."""
+        super().__init__(line)
+        self.misfits = found
 
 
 def read_material(paths: Sequence[Path], robot: Robot) -> Material:
     """All configurations of all recordings, and the longest motion that is judged among them.
 
     Args:
-        paths: bags, and files ending in .csv.
+        paths: bags, and files ending in .csv, .txt or .tsv.
         robot: that was recorded.
 
     Raises:
-        UserError: a recording cannot be used, or there is neither rest nor motion in any.
+        UserError: a recording cannot be used or is not of such a robot, or there is neither rest
+            nor motion in any.
     """
-    read = [(read_csv if path.suffix == ".csv" else read_bag)(path, robot) for path in paths]
+    read = []
+    for path in paths:
+        one = (read_csv if _is_csv(path) else read_bag)(path, robot)
+        known = one.outputs.items()
+        if isinstance(one, Signals):
+            outputs = {name: signal.values for name, signal in known}
+            check_sizes(one.source, robot, one.inputs.values, outputs)
+        else:
+            check_sizes(str(path), robot, one.inputs, one.outputs)
+        read.append(one)
     calm = calm_of(robot)
     parts = [part for one in read if isinstance(one, Signals) for part in stretches(one, calm)]
     static = joined(
-        [*(one for one in read if isinstance(one, Recording)), *(rests(part) for part in parts)]
+        [*(one for one in read if isinstance(one, Recording)), *(rests(part) for part in parts)],
+        len(robot.actuators),
     )
     motions = [motion for part in parts if (motion := longest_motion(part)) is not None]
     longest = max(motions, key=lambda one: len(one) - one.recording.run_in, default=None)
-    if longest is None and not len(static.tips):
+    if longest is None and not len(static):
         sources = ", ".join(map(str, paths))
         raise UserError(f"{sources}: neither a rest of a second nor a motion of 2 s")
     return Material(static, longest, _different(robot))
@@ -143,7 +181,8 @@ def identify(
     robot: Robot,
     material: Material,
     intervals: int | None = None,
-    tell: Callable[[str], None] = lambda what: None,
+    tell: Callable[[str, Work], None] = lambda what, work: None,
+    anyway: bool = False,
 ) -> Identified:
     """Statics, then damping with what is left, then lag.
 
@@ -152,26 +191,85 @@ def identify(
         material: of the recordings.
         intervals: of the model's rod, of each segment; None: MODEL_INTERVALS, fewer of many
             segments.
-        tell: told what is done next, STAGES times.
+        tell: told what is done next, and how far it has come.
+        anyway: whether recordings that do not fit are used all the same.
 
     Raises:
+        UnlikeRobot: the recordings do not fit this robot.
         UserError: the rod of the first guess has no steady state, or diverges, where it was
             recorded.
     """
     result, intervals = Identified(robot), intervals or model_intervals(robot)
     try:
-        tell("statics")
-        result = _from_rests(result, material, intervals)
-        tell("motion")
-        result = _from_motion(result, material.motion, intervals)
-        tell("lag of the inputs")
+        tell("checks", Work())
+        warnings = _unlike(robot, material, anyway, tell)
+        result = _from_rests(result, material, intervals, tell)
+        result = _from_motion(result, material.motion, intervals, tell)
+        tell("lag of the inputs", Work())
         result = _from_commands(result, material.motion)
-        tell("pressure chain")
+        if robot.pressure_chain is not None:
+            tell("pressure chain", Work())
         result = _of_chain(result, material.motion)
+        tell("residuals", Work())
+        found = compared(result.robot, material, intervals)
     except EquilibriumError as error:
         raise UserError(f"robot {robot.name} cannot be where it was recorded: {error}") from None
-    tell("done")
-    return result
+    if bad := [each for each in found if each.bad]:
+        line = f"{_off_in_words(worst(bad))}; {UNEXPLAINED}"
+        if not anyway:
+            raise UnlikeRobot(line, found)
+        warnings = (*warnings, line)
+    return replace(result, misfits=found, warnings=warnings)
+
+
+def compared(robot: Robot, material: Material, intervals: int) -> tuple[Misfit, ...]:
+    """What a robot's model leaves of each group, at rest and in motion.
+
+    Raises:
+        EquilibriumError: it has no steady state where it was recorded.
+    """
+    groups, found = groups_of(robot), []
+    if len(material.static):
+        seen, _ = at_rest(robot, material.static.inputs, groups, intervals)
+        found += misfits("rest", robot, material.static, seen)
+    if material.motion is not None:
+        recording = material.motion.recording
+        found += misfits("motion", robot, recording, in_motion(robot, recording, groups, intervals))
+    return tuple(found)
+
+
+def _unlike(
+    robot: Robot, material: Material, anyway: bool, tell: Callable[[str, Work], None]
+) -> tuple[str, ...]:
+    """What seems to be wrong with recordings that no robot with other lengths and compliances
+    would explain; raises UnlikeRobot unless they are used anyway."""
+    told: list[str] = []
+    parts: list[tuple[Where, Recording]] = []
+    if len(material.static):
+        parts.append(("rest", material.static))
+    if material.motion is not None:
+        parts.append(("motion", material.motion.recording))
+    found: tuple[Misfit, ...] = ()
+    for where, recording in parts:
+        if suspicious := suspects(where, robot, recording):
+            found += suspicious
+            tell("search for a mistake in the recordings", Work())
+            told += [line for line in mistakes(where, robot, recording) if line not in told]
+    if told and not anyway:
+        raise UnlikeRobot(f"{_off_in_words(worst(found))}: {'; '.join(told)}", found)
+    return tuple(told)
+
+
+def _off_in_words(misfit: Misfit) -> str:
+    group, where = misfit.group, {"rest": "at rest", "motion": "in motion"}[misfit.where]
+    return (
+        f"the robot does not fit: {group.name} {where} is {in_words(group, misfit.residual)} off, "
+        f"{misfit.times_noise:.0f} times the noise of its sensor"
+    )
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".txt", ".tsv")
 
 
 def write_robot(robot: Robot, path: Path, comments: Sequence[str] = ()) -> None:
@@ -186,10 +284,11 @@ def write_robot(robot: Robot, path: Path, comments: Sequence[str] = ()) -> None:
     path.write_text(head + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
-def _from_rests(result: Identified, material: Material, intervals: int) -> Identified:
-    count, different = len(material.static.tips), material.different_rests
-    robot = result.robot
-    wanted = names_of(robot, "rest")
+def _from_rests(
+    result: Identified, material: Material, intervals: int, tell: Callable[[str, Work], None]
+) -> Identified:
+    count, different = len(material.static), material.different_rests
+    robot, wanted = result.robot, names_of(result.robot, "rest")
     fewest = RESTS_PER_PARAMETER * len(wanted)
     if different < fewest:
         note = (
@@ -197,22 +296,22 @@ def _from_rests(result: Identified, material: Material, intervals: int) -> Ident
             "would give is looked for in the motion"
         )
         return _with(result, None, wanted, "", note)
-    fit, left = identify_excited(
-        lambda names: identify_static(robot, material.static, intervals, names), wanted
+    fit, left = _searched(
+        "statics", identify_static, robot, material.static, intervals, wanted, tell
     )
     return _with(result, fit, left, f"{count} configurations at rest")
 
 
-def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> Identified:
+def _from_motion(
+    result: Identified, motion: Samples | None, intervals: int, tell: Callable[[str, Work], None]
+) -> Identified:
     names = (*names_of(result.robot, "motion"), *result.not_excited)
     result = replace(result, not_excited=())
     if motion is None:
         return _with(result, None, names, "", "no motion of 2 s from a rest, or of 6 s")
     robot, recording = result.robot, motion.recording
     try:
-        fit, left = identify_excited(
-            lambda names: identify_motion(robot, recording, intervals, names), names
-        )
+        fit, left = _searched("motion", identify_motion, robot, recording, intervals, names, tell)
     except ValueError as error:  # the first rollout is not finite
         raise UserError(f"{motion.source}: the model diverges in the motion: {error}") from None
     note = ""
@@ -220,6 +319,30 @@ def _from_motion(result: Identified, motion: Samples | None, intervals: int) -> 
         skipped = recording.run_in * recording.period
         note = f"no motion begins at rest: the first {skipped:.1f} s of it were not judged"
     return _with(result, fit, left, f"a motion of {len(motion) * recording.period:.1f} s", note)
+
+
+def _searched(
+    what: str,
+    identify: Callable[..., Fit],
+    robot: Robot,
+    recording: Recording,
+    intervals: int,
+    wanted: tuple[str, ...],
+    tell: Callable[[str, Work], None],
+) -> tuple[Fit | None, tuple[str, ...]]:
+    """See `identify_excited`; what is left of the work is told."""
+    name = what
+    work = Work(lambda work: tell(name, work))
+
+    def once(names: tuple[str, ...], start: Mapping[str, float]) -> Fit:
+        nonlocal name
+        name = f"{what}, {len(names)} parameters"
+        # a fit that leaves one parameter out may follow for every third
+        fits = 1 + (len(names) - 1) // 3
+        work.expect(fits * expected_work(robot, recording, intervals, len(names)))
+        return identify(robot, recording, intervals, names, start, work)
+
+    return identify_excited(once, wanted)
 
 
 def _from_commands(result: Identified, motion: Samples | None) -> Identified:
@@ -255,8 +378,8 @@ def _of_chain(result: Identified, motion: Samples | None) -> Identified:
     robot, wanted = result.robot, names_of(result.robot, "chain")
     if robot.pressure_chain is None:
         return result
-    if motion is None:
-        return _with(result, None, wanted, "", "no motion that could tell the chain")
+    if motion is None or TIP_POSITION not in motion.recording.outputs:
+        return _with(result, None, wanted, "", "no motion of the tip that could tell the chain")
     try:
         fit = identify_chain(robot, motion.recording)
     except ValueError as error:
@@ -275,7 +398,8 @@ def _of_chain(result: Identified, motion: Samples | None) -> Identified:
     }  # fmt: skip
     left = [name for name in (*result.not_excited, *wanted) if name not in found]
     note = f"with the chain the tip is {1e3 * fit.error:.2f} mm beside the recorded one"
-    return Identified(fit.robot, found, tuple(left), result.delay, (*result.notes, note))
+    notes = (*result.notes, note)
+    return replace(result, robot=fit.robot, found=found, not_excited=tuple(left), notes=notes)
 
 
 def _fitted_lag(
@@ -284,7 +408,8 @@ def _fitted_lag(
     """A fit, the names it left, and how far its inputs are from the measured, rms [Pa], without
     chambers [N]."""
     fit, left = identify_excited(
-        lambda names: identify_lag(robot, commands, inputs, period, names), names_of(robot, "lag")
+        lambda names, start: identify_lag(robot, commands, inputs, period, names, start),
+        names_of(robot, "lag"),
     )
     lag = lag_of(robot if fit is None else fit.robot)
     off = lag.trajectory(inputs[0], commands[None], period)[0] - inputs
@@ -303,4 +428,5 @@ def _with(
         rows = zip(fit.names, fit.values.tolist(), fit.intervals.tolist(), strict=True)
         found |= {name: Found(value, width, source) for name, value, width in rows}
     notes = (*result.notes, note) if note else result.notes
-    return Identified(robot, found, (*result.not_excited, *left), result.delay, notes)
+    left = (*result.not_excited, *left)
+    return replace(result, robot=robot, found=found, not_excited=left, notes=notes)

@@ -8,6 +8,7 @@ import numpy as np
 from softcr_estimation.identification.signals import Signals
 from softcr_models.errors import UserError
 from softcr_models.identification import Recording
+from softcr_models.measured_groups import POSITION
 from softcr_models.robot import Robot
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.signals import Signal
@@ -32,7 +33,7 @@ class Samples:
     Attributes:
         source: where from.
         stamps: (T,) [ns].
-        recording: inputs, tips, wrenches.
+        recording: inputs, and what the sensors of outputs said.
         commands: None: not recorded.
         calm: of each input, standard deviation at rest [Pa, N]; a number is that of all.
     """
@@ -45,8 +46,8 @@ class Samples:
 
     def part(self, begin: int, end: int, run_in: int = 0) -> "Samples":
         """The rows from `begin` to before `end`; `run_in` of them are not judged."""
-        rows, values = slice(begin, end), _values(self.recording)
-        recording = _recording([each[rows] for each in values], self.recording.period, run_in)
+        rows = slice(begin, end)
+        recording = self.recording.rows(rows, run_in)
         return replace(self, stamps=self.stamps[rows], recording=recording)
 
     def __len__(self) -> int:
@@ -70,7 +71,7 @@ def stretches(signals: Signals, calm: np.ndarray | float = PRESSURE_CALM) -> lis
     Raises:
         UserError: the sensors were never heard together for a second.
     """
-    sensors = (signals.inputs, signals.tips, signals.wrenches)
+    sensors = (signals.inputs, *signals.outputs.values())
     slowest = max(1e-9 * float(np.median(np.diff(series.stamps))) for series in sensors)
     period, hole = max(PERIOD, slowest), max(LONGEST_HOLE, 2.5 * slowest)
     first = max(int(series.stamps[0]) for series in sensors)
@@ -79,16 +80,16 @@ def stretches(signals: Signals, calm: np.ndarray | float = PRESSURE_CALM) -> lis
     grid = first + np.round(1e9 * period * np.arange(count)).astype(np.int64)
     found = [series.sampled(grid, hole) for series in sensors]
     known = np.all([np.isfinite(values).all(axis=1) for values in found], axis=0)
+    whole = Recording(found[0], dict(zip(signals.outputs, found[1:], strict=True)), period)
     result = [
-        Samples(signals.source, grid[rows],
-                _recording([values[rows] for values in found], period), signals.commands, calm)
+        Samples(signals.source, grid[rows], whole.rows(rows), signals.commands, calm)
         for rows in _runs(known)
         if (rows.stop - rows.start) * period >= REST
-    ]  # fmt: skip
+    ]
     if not result:
         raise UserError(
-            f"{signals.source}: inputs, tips and wrenches were never recorded together for "
-            f"{REST:g} s without holes of more than {hole:g} s"
+            f"{signals.source}: inputs, {', '.join(signals.outputs)} were never recorded together "
+            f"for {REST:g} s without holes of more than {hole:g} s"
         )
     return result
 
@@ -98,20 +99,29 @@ def rests(samples: Samples) -> Recording:
     spread = _spread(samples, REST)
     width = len(samples) - len(spread) + 1
     begins = [calm.start + int(np.argmin(spread[calm])) for calm in _runs(spread <= 1.0)]
-    return _recording(
-        [
-            np.array([values[begin : begin + width].mean(axis=0) for begin in begins]).reshape(
-                -1, values.shape[1]
-            )
-            for values in _values(samples.recording)
-        ]
+    means = [samples.recording.rows(slice(begin, begin + width)) for begin in begins]
+    recording = samples.recording
+    return Recording(
+        _means([each.inputs for each in means], recording.inputs),
+        {
+            name: _means([each.outputs[name] for each in means], values)
+            for name, values in recording.outputs.items()
+        },
     )
 
 
-def joined(recordings: Sequence[Recording]) -> Recording:
-    """Configurations at rest, one after the other."""
-    return _recording(
-        [np.concatenate(parts) for parts in zip(*map(_values, recordings), strict=True)]
+def joined(recordings: Sequence[Recording], inputs: int) -> Recording:
+    """Configurations at rest of (K, inputs), one after the other; NaN where one of the recordings
+    lacks a sensor of the others."""
+    names = dict.fromkeys(name for each in recordings for name in each.outputs)
+
+    def outputs(each: Recording, name: str) -> np.ndarray:
+        silent = np.full((len(each), 3), np.nan)
+        return each.outputs.get(name, silent)
+
+    return Recording(
+        np.concatenate([np.empty((0, inputs)), *(each.inputs for each in recordings)]),
+        {name: np.concatenate([outputs(each, name) for each in recordings]) for name in names},
     )
 
 
@@ -145,26 +155,26 @@ def held_commands(commands: Signal, stamps: np.ndarray, delay: int) -> np.ndarra
     return held
 
 
-def _values(recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return recording.inputs, recording.tips, recording.wrenches
-
-
-def _recording(values: Sequence[np.ndarray], period: float = 0.0, run_in: int = 0) -> Recording:
-    inputs, tips, wrenches = values
-    return Recording(inputs, tips, wrenches, period, run_in)
+def _means(parts: Sequence[np.ndarray], like: np.ndarray) -> np.ndarray:
+    """(K, width) the mean of each part; no rows without parts."""
+    return np.array([part.mean(axis=0) for part in parts]).reshape(-1, like.shape[1])
 
 
 def _spread(samples: Samples, seconds: float) -> np.ndarray:
     """(T - w + 1,) of each window of so long: up to 1 it is calm. Empty where all is shorter."""
     recording = samples.recording
     width = max(2, round(seconds / recording.period))
-    if len(recording.tips) < width:
+    if len(recording) < width:
         return np.empty(0)
+    # a base wrench alone is at rest when the inputs are
+    positions = [
+        values / TIP_CALM for name, values in recording.outputs.items() if name.endswith(POSITION)
+    ]
     deviations = [
         np.lib.stride_tricks.sliding_window_view(values, width, axis=0).std(axis=-1).max(axis=1)
-        for values in (recording.tips / TIP_CALM, recording.inputs / samples.calm)
+        for values in (recording.inputs / samples.calm, *positions)
     ]
-    spread: np.ndarray = np.maximum(*deviations)
+    spread: np.ndarray = np.max(deviations, axis=0)
     return spread
 
 

@@ -18,6 +18,7 @@ from softcr_models.chain.acting import LARGEST_WEIGHTS
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.identifiable import CHAIN_SCALES, with_parameters
 from softcr_models.identification import CONFIDENCE, LARGEST_FACTOR, NOT_EXCITED, Recording
+from softcr_models.measured_groups import TIP_POSITION
 from softcr_models.model import Parameter
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import Robot
@@ -57,7 +58,8 @@ def identify_chain(robot: Robot, recording: Recording, intervals: int = 10) -> C
 
     Args:
         robot: the first guess, with a chain.
-        recording: a motion that begins at rest, its pressures slowly risen from ambient.
+        recording: tip positions in a motion that begins at rest, its pressures slowly risen from
+            ambient.
         intervals: of the model's rod.
 
     Raises:
@@ -88,6 +90,7 @@ class _Motion:
             single_precision=False,
         )
         self._robot, self._recording = robot, recording
+        self._tip = recording.outputs[TIP_POSITION][recording.run_in :]
         self._model = ChainModel(rod, robot.pressure_chain)
         self.parameters = self._model.parameters
         # a number of the rod that is zero in its file is none that it has
@@ -120,7 +123,7 @@ class _Motion:
             lambda each: both(each)[0], start, jac=lambda each: both(each)[1],
             bounds=(low, high), x_scale=0.1, xtol=_CLOSE, ftol=_CLOSE,
         )  # fmt: skip
-        of_tip = self._recording.tips[self._recording.run_in :].size
+        of_tip = self._tip.size
         residual = found.fun[:of_tip].reshape(-1, 3)
         left, sizes, right = np.linalg.svd(found.jac[:of_tip], full_matrices=False)
         del left
@@ -165,7 +168,7 @@ class _Motion:
         for column, k in enumerate(free):
             rows[:, k] = [_value(self.parameters[k], each) for each in lanes[:, column]]
         tips = self._tips(rows)[:, self._recording.run_in :]
-        residual = tips[-1] - self._recording.tips[self._recording.run_in :]
+        residual = tips[-1] - self._tip
         excess = self._excess(rows)
         slopes = np.hstack(
             ((tips[:-1] - tips[-1]).reshape(len(free), -1), excess[:-1] - excess[-1])

@@ -20,6 +20,7 @@ from softcr_hardware.plants import RodPlant
 from softcr_models import Robot, identification, load_robot
 from softcr_models.identifiable import parameters_of, with_parameters
 from softcr_models.identification import Recording
+from softcr_models.measured_groups import BASE_FORCE, BASE_MOMENT, TIP_POSITION, groups_of
 from softcr_models.particle_swarm import particle_swarm
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.virtual_run import Log, run_blocks
@@ -62,7 +63,7 @@ def statics(truth: Robot, cell: Cell) -> Recording:
         state = rod.equilibrium(held)
         row[:3], row[3:] = rod.tip_pose(state)[:3, 3], rod.base_wrench(state, held)
         row += levels * draw.standard_normal(9)
-    return Recording(pressures, measured[:, :3], measured[:, 3:])
+    return Recording(pressures, _outputs(measured[:, :3], measured[:, 3:]))
 
 
 def motion(truth: Robot, frequencies: tuple[float, ...], seed: int) -> Samples:
@@ -76,9 +77,13 @@ def motion(truth: Robot, frequencies: tuple[float, ...], seed: int) -> Samples:
     run_blocks(open_loop(truth, plant, commands[1:], len(commands), 1 / PERIOD, seed), log)
     pressures, poses, wrenches = map(log.values, _SENSORS)
     tips = np.array([pose.position for pose in poses])
-    recording = Recording(np.array(pressures), tips, np.array(wrenches), PERIOD)
+    recording = Recording(np.array(pressures), _outputs(tips, np.array(wrenches)), PERIOD)
     stamps = np.round(1e9 * PERIOD * np.arange(len(tips))).astype(np.int64)
     return Samples("hidden robot", stamps, recording, Signal(stamps, commands))
+
+
+def _outputs(tips: np.ndarray, wrenches: np.ndarray) -> dict[str, np.ndarray]:
+    return {TIP_POSITION: tips, BASE_FORCE: wrenches[:, :3], BASE_MOMENT: wrenches[:, 3:]}
 
 
 def _plant(truth: Robot, seed: int) -> SimulatedPlant:
@@ -116,8 +121,10 @@ def run(cell: Cell) -> Result:
     errors = parameters_of(found.robot, NAMES) / parameters_of(truth, NAMES) - 1.0
     off = []
     for each in (robot, found.robot):
-        tips = identification.predicted_motion(each, unseen, MODEL_INTERVALS)
-        off.append(np.linalg.norm(tips - unseen.tips, axis=1).mean() / truth.length)
+        (tip,) = (group for group in groups_of(each) if group.name == TIP_POSITION)
+        tips = identification.in_motion(each, unseen, (tip,), MODEL_INTERVALS)[TIP_POSITION]
+        away = np.linalg.norm(tips - unseen.outputs[TIP_POSITION], axis=1)
+        off.append(away.mean() / truth.length)
     widths = [found.found[name].width if name in found.found else np.nan for name in NAMES]
     return {
         "errors": 100.0 * np.abs(errors),

@@ -13,6 +13,7 @@ from softcr_hardware.structural_plant import StructuralPlant
 from softcr_models import Robot, load_robot
 from softcr_models.chain.identification import identify_chain
 from softcr_models.identification import Recording
+from softcr_models.measured_groups import TIP_POSITION
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
 
 PLANT_INTERVALS, MODEL_INTERVALS = 20, 10
@@ -64,16 +65,15 @@ def recorded(robot: Robot, errors: PlantErrors, seed: int) -> Recording:
     commands = signals.sines(times, count, 30e3, 25e3, FREQUENCIES)
     commands = signals.soft_start(commands, np.zeros(count), times, 1.0)
     commands[times > SECONDS - 1.0] = 0.0
-    read, tips, wrenches = [], [], []
+    read, tips = [], []
     for command in commands:
         measured = plant.measure(0)
         assert measured.tip_pose is not None
         read.append(measured.pressures)
         tips.append(measured.tip_pose[:3, 3])
-        wrenches.append(measured.wrench)
         plant.follow(command)
         plant.advance(PERIOD)
-    return Recording(np.array(read), np.array(tips), np.array(wrenches), PERIOD)
+    return Recording(np.array(read), {TIP_POSITION: np.array(tips)}, PERIOD)
 
 
 def run(cell: Cell) -> Result:
