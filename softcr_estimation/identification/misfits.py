@@ -12,11 +12,11 @@ from softcr_models.robot import Robot
 
 Where = Literal["rest", "motion"]
 
-_SUSPICIOUS = 4.0, 0.2
+_SUSPICIOUS = 4.0, 0.1
 _BAD = 20.0, 0.3
 """Times the noise, and of what is recorded: a residual above both is not one of this robot. Real
 arms are left with 2 % of their length, ten times the noise of cameras (Licher et al. 2025)."""
-_RESTING = 0.2  # of the robot's length: positions that move less are judged as if they moved so far
+_RESTING = 0.1  # of the robot's length: positions that move less are judged as if they moved so far
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def rms(values: np.ndarray) -> float:
 
 
 def worst(found: Iterable[Misfit]) -> Misfit:
-    """The misfit with the largest residual in units of what was recorded."""
-    return max(found, key=lambda each: each.residual / max(each.size, 1e-300))
+    """The misfit with the largest residual in units of noise."""
+    return max(found, key=lambda each: each.times_noise)
 
 
 SCALES = {"m": (1e3, "mm"), "rad": (180.0 / np.pi, "deg"), "N": (1.0, "N"), "N m": (1e3, "N mm")}

@@ -1,16 +1,16 @@
 """Mistakes that people make when they record: units, axes, frames, the order of inputs.
 
-What is recorded is compared with what the first guess of the robot does, its lengths and bending
-compliances fitted. Of all mistakes that are tried the simplest is named that explains what the fit
-does not; where several explain it alike, a frame that is turned or inputs in another order, all of
-them are.
+What is recorded is compared with what the first guess of the robot does, its lengths and
+compliances fitted to the positions. Of all mistakes that are tried, the simplest that explains what
+the fit does not is named; where a turned frame and another order of inputs explain it alike, both
+are.
 """
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -45,7 +45,7 @@ REACH = 1.3  # of the robot's length: no tip is farther from the base
 _BEYOND = 3.0  # times the highest input that is allowed: no input is higher
 _FEW = 0.02  # of the highest input that is allowed: lower ones may be in another unit
 _HALF = 0.5  # of the residual: a mistake that leaves more explains nothing
-_ALIKE = 1.5  # times the least residual: what leaves less explains as much
+_ALIKE = 3.0  # times the least residual: what leaves less explains as much
 _TURNED, _MOVED = np.radians(10.0), 0.1  # a frame's turn, and shift in lengths, that is a mistake
 _ROWS = 42  # at rest that are looked at
 _MOST_ORDERS = 24  # that are all tried
@@ -122,7 +122,7 @@ def mistakes(where: Where, robot: Robot, recording: Recording) -> tuple[str, ...
 
 
 def suspects(where: Where, robot: Robot, recording: Recording) -> tuple[Misfit, ...]:
-    """What a robot with fitted lengths and bending compliances leaves that is suspicious."""
+    """What a robot with fitted lengths and compliances leaves that is suspicious."""
     state = _Case(where, robot).fitted(recording)
     return tuple(each for each in state.misfits if each.suspicious)
 
@@ -151,11 +151,13 @@ class _Mended(NamedTuple):
         line: the mistake.
         recording: without it.
         simple: how likely people make it, from 0.
+        kind: what was done wrong.
     """
 
     line: str
     recording: Recording
     simple: int
+    kind: Literal["units", "frame", "order"]
 
 
 class _Case:
@@ -164,15 +166,14 @@ class _Case:
     def __init__(self, where: Where, robot: Robot) -> None:
         self.where, self.robot = where, robot
         self.groups = groups_of(robot)
-        stiff = ("length", "bending_compliance")
-        self._names = tuple(n for n in names_of(robot, "rest") if n.startswith(stiff))
+        self._names = tuple(n for n in names_of(robot, "rest") if not n.endswith("mass"))
 
     def guessed(self, recording: Recording) -> dict[str, np.ndarray]:
         """(T, 3) by name of group, of the first guess; empty where it has no such states."""
         return self._predicted(self.robot, recording)
 
     def fitted(self, recording: Recording) -> _State:
-        """Lengths and bending compliances fitted to positions, to the wrench if there are none."""
+        """Lengths and compliances fitted to positions, to the wrench if there are none."""
         positions = {n: v for n, v in recording.outputs.items() if n.endswith(POSITION)}
         seen = replace(recording, outputs=positions or recording.outputs)
         identify = identify_static if self.where == "rest" else identify_motion
@@ -202,10 +203,16 @@ def _best(case: _Case, state: _State, proposed: Iterable[_Mended]) -> tuple[list
     least = min((after.left for _, after in tried), default=np.inf)
     if not least <= _HALF * state.left:
         return [], state
-    good = [(each, after) for each, after in tried if after.left <= _ALIKE * least]
-    simplest = min(each.simple for each, _ in good)
-    named = [(each, after) for each, after in good if each.simple == simplest]
-    return [", or ".join(each.line for each, _ in named)], named[0][1]
+    good = sorted(
+        ((each, after) for each, after in tried if after.left <= _ALIKE * least),
+        key=lambda pair: (pair[0].simple, pair[1].left),
+    )
+    named = {each.kind: each.line for each, _ in reversed(good)}
+    # what leaves nothing to be explained may be as well, if it is of another kind
+    for each, after in tried:
+        if not any(misfit.suspicious for misfit in after.misfits if misfit.group.by_cameras):
+            named.setdefault(each.kind, each.line)
+    return [", or ".join(named.values())], good[0][1]
 
 
 # --- units of inputs ----------------------------------------------------------------------------
@@ -235,7 +242,7 @@ def _mended_inputs(
 ) -> _Mended:
     inputs = recording.inputs.astype(float)
     inputs[:, columns] = values
-    return _Mended(line, replace(recording, inputs=inputs), 0)
+    return _Mended(line, replace(recording, inputs=inputs), 0, "units")
 
 
 def _kinds(robot: Robot) -> Iterator[tuple[str, np.ndarray, float, Mapping[str, float]]]:
@@ -292,24 +299,29 @@ def _other_frames(
     def mended(line: str, turn: np.ndarray, shift: np.ndarray, simple: int) -> _Mended:
         outputs = dict(recording.outputs)
         outputs |= {name: outputs[name] @ turn.T + shift for name in names}
-        return _Mended(line, replace(recording, outputs=outputs), simple)
+        return _Mended(line, replace(recording, outputs=outputs), simple, "frame")
 
     axes = sorted(
         _signed_axes(), key=lambda turn: rms(measured @ turn.T - expected) + 1e-6 * _changed(turn)
     )[:3]
     for turn in axes:
         if _changed(turn):
-            yield mended(_axes_in_words(turn, names), turn, zero, 1 + (np.linalg.det(turn) < 0.0))
+            yield mended(
+                _axes_in_words(turn, names[0].removesuffix(POSITION)),
+                turn,
+                zero,
+                1 + (np.linalg.det(turn) < 0.0),
+            )
     moved = centres[1] - centres[0]
     if np.linalg.norm(moved) > _MOVED * case.robot.length:
-        yield mended(_shift_in_words(moved, names), np.eye(3), moved, 2)
+        yield mended(_shift_in_words(moved), np.eye(3), moved, 2)
     for centre, simple in (((zero, zero), 3), (centres, 4)):
         turn = _turn_between(measured - centre[0], expected - centre[1])
         shift = centre[1] - turn @ centre[0]
         line = _turn_in_words(turn)
         if np.linalg.norm(Rotation.from_matrix(turn).as_rotvec()) > _TURNED:
             if simple == 4:
-                line += f" and to begin at {_millimetres(-turn.T @ shift)}"
+                line += f" and to begin at {_millimetres(shift)}"
             yield mended(line, turn, shift, simple)
 
 
@@ -333,23 +345,24 @@ def _turn_between(measured: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return turn
 
 
-def _axes_in_words(turn: np.ndarray, names: Sequence[str], stems: Sequence[str] = ()) -> str:
-    """Of a matrix that brings what was recorded into the base frame."""
+def _axes_in_words(turn: np.ndarray, stem: str, frame: str = "the cameras' frame") -> str:
+    """Of a matrix that brings what was recorded in columns of a stem into the base frame."""
     holds = [int(np.argmax(np.abs(column))) for column in turn.T]
     signs = [turn[axis, column] for column, axis in enumerate(holds)]
-    stem = (stems or [name.removesuffix(POSITION) for name in names])[0]
     columns = [f"{stem}_{axis}" for axis in _AXES]
     moved = [column for column, axis in enumerate(holds) if column != axis]
     if len(moved) == 2 and min(signs) > 0.0:
         return f"{columns[moved[0]]} and {columns[moved[1]]} seem to be swapped"
     if not moved and signs.count(-1.0) == 1:
         return f"{columns[signs.index(-1.0)]} seems to have the opposite sign"
-    told = [f"{'-' * (sign < 0.0)}{_AXES[axis]}" for sign, axis in zip(signs, holds, strict=True)]
+    told = [
+        f"{'-' if sign < 0.0 else ''}{_AXES[axis]}" for sign, axis in zip(signs, holds, strict=True)
+    ]
     line = f"{', '.join(columns)} seem to hold {', '.join(told)}"
-    return f"{line} ({_turn_in_words(turn)})" if np.linalg.det(turn) > 0.0 else line
+    return f"{line} ({_turn_in_words(turn, frame)})" if np.linalg.det(turn) > 0.0 else line
 
 
-def _turn_in_words(turn: np.ndarray) -> str:
+def _turn_in_words(turn: np.ndarray, frame: str = "the cameras' frame") -> str:
     """Of the frame of what was recorded, seen from the base."""
     vector = Rotation.from_matrix(turn).as_rotvec()
     angle = float(np.linalg.norm(vector))
@@ -358,16 +371,17 @@ def _turn_in_words(turn: np.ndarray) -> str:
     about = ", ".join(f"{each:.2f}" for each in axis)
     if abs(axis[main]) > 0.98:
         angle, about = angle * np.sign(axis[main]), _AXES[main]
-    return f"the frame seems to be turned by {np.degrees(angle):.0f} degrees about {about}"
+    return f"{frame} seems to be turned by {np.degrees(angle):.0f} degrees about {about}"
 
 
-def _shift_in_words(moved: np.ndarray, names: Sequence[str]) -> str:
-    what = " and ".join(names)
-    return f"{what} seem to be told from another origin, {_millimetres(-moved)} from the base"
+def _shift_in_words(moved: np.ndarray) -> str:
+    return (
+        f"positions seem to be measured from another origin, at {_millimetres(moved)} of the base"
+    )
 
 
 def _millimetres(vector: np.ndarray) -> str:
-    return f"({', '.join(f'{1e3 * each:.0f}' for each in vector)}) mm"
+    return f"({', '.join(f'{round(1e3 * each)}' for each in vector)}) mm"
 
 
 def _other_orders(
@@ -400,7 +414,7 @@ def _other_orders(
         holds = sorted(identity, key=lambda model: order[model])
         told = ", ".join(case.robot.actuator_names[model] for model in holds)
         line = f"the inputs seem to be in another order: {columns} hold {told}"
-        yield _Mended(line, _reordered(recording, order), 1)
+        yield _Mended(line, _reordered(recording, order), 1, "order")
 
 
 def _reordered(recording: Recording, order: tuple[int, ...]) -> Recording:
@@ -466,12 +480,12 @@ def _wrench_mistakes(case: _Case, state: _State) -> list[str]:
             continue
         good = [each for each in tried if each[0] <= _ALIKE * least]
         _, _, unit, turn = min(good, key=lambda each: each[:2][::-1])
-        parts = [f"seems to be in {unit}"] if unit else []
+        parts = [f"it seems to be in {unit}"] if unit else []
         if np.array_equal(turn, -np.eye(3)):
-            parts.append("seems to have the opposite sign, that of the wrench on the robot")
+            parts.append("it seems to have the opposite sign, that of the wrench on the robot")
         elif _changed(turn):
-            parts.append(_axes_in_words(turn, (), [found.group.columns[0][:-2]]))
-        told.append(f"{name} {' and '.join(parts)}")
+            parts.append(_axes_in_words(turn, found.group.columns[0][:-2], "the sensor's frame"))
+        told.append(f"{name}: {'; '.join(parts)}")
     return told
 
 

@@ -142,9 +142,8 @@ def read_material(paths: Sequence[Path], robot: Robot) -> Material:
     read = []
     for path in paths:
         one = (read_csv if _is_csv(path) else read_bag)(path, robot)
-        known = one.outputs.items()
         if isinstance(one, Signals):
-            outputs = {name: signal.values for name, signal in known}
+            outputs = {name: signal.values for name, signal in one.outputs.items()}
             check_sizes(one.source, robot, one.inputs.values, outputs)
         else:
             check_sizes(str(path), robot, one.inputs, one.outputs)
@@ -228,7 +227,8 @@ def compared(robot: Robot, material: Material, intervals: int) -> tuple[Misfit, 
     Raises:
         EquilibriumError: it has no steady state where it was recorded.
     """
-    groups, found = groups_of(robot), []
+    groups = groups_of(robot)
+    found: list[Misfit] = []
     if len(material.static):
         seen, _ = at_rest(robot, material.static.inputs, groups, intervals)
         found += misfits("rest", robot, material.static, seen)
