@@ -9,7 +9,8 @@ differences. Parameters are estimated as logarithms, so they stay positive; thos
 
 The search runs on a coarse rod. Its outputs are corrected by what the fine rod's differ by at the
 best parameters so far, until these no longer change (output space mapping, Bandler et al. 2004,
-"Space mapping: the state of the art"): the residual that is minimised is the fine rod's at the cost of a few evaluations of it.
+"Space mapping: the state of the art"). The residual that is minimised is the fine rod's, at the
+cost of a few evaluations of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
