@@ -1,13 +1,16 @@
 """Identification from bags and CSV files that a person brings."""
 
 import csv
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
+from scipy.spatial.transform import Rotation
 
 from softcr_control import signals
-from softcr_estimation.identification.signals import read_bag
+from softcr_estimation.identification.signals import QUATERNION_COLUMNS, read_bag, read_csv
 from softcr_estimation.identification.stages import (
     Identified,
     _from_commands,
@@ -19,14 +22,15 @@ from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_hardware.plants import RodPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.identifiable import names_of, parameters_of
+from softcr_models.identifiable import names_of, parameters_of, with_parameters
 from softcr_models.identification import (
     Recording,
     at_rest,
+    identify_static,
     in_motion,
     static_configurations,
 )
-from softcr_models.measured_groups import TIP_POSITION, groups_of
+from softcr_models.measured_groups import BASE_FORCE, BASE_MOMENT, TIP_POSITION, groups_of
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.command_line import new_app, run
 from softcr_runtime.messages import pressures_to_message
@@ -52,15 +56,16 @@ def nobody(name, output):
     """Nobody observes."""
 
 
-def write_csv(path, recording, times=None, commands=None, kind="pressure"):
+def write_csv(path, recording, times=None, commands=None, kind="pressure", groups=None, more=None):
     columns = {f"{kind}_{i + 1}": each for i, each in enumerate(recording.inputs.T)}
-    for group in GROUPS:
+    for group in groups or GROUPS:
         if group.name in recording.outputs:
             columns |= dict(zip(group.columns, recording.outputs[group.name].T, strict=True))
     if times is not None:
         columns = {"time": times, **columns, "remark": np.full(len(times), np.nan)}
     if commands is not None:
         columns |= {f"command_{i + 1}": commands[:, i] for i in range(CHAMBERS)}
+    columns |= more or {}
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -102,6 +107,12 @@ def test_csv_files_give_the_hidden_robot_and_a_report(files, tmp_path):
         assert parameters_of(found.robot, names) == pytest.approx(truth, rel=tolerance)
     assert found.not_excited == ()
     assert found.delay == 0.0
+    assert max(each.times_noise for each in found.misfits) < 0.1
+    told = console.export_text()
+    assert "statics, 4 parameters: 0 %, about" in told
+    for group in ("tip position", "base force", "base moment"):
+        assert re.search(rf"{group} +at rest +\S+ (mm|N|N mm) +\S+ (mm|N|N mm) +\S+", told)
+        assert re.search(rf"{group} +in motion", told)
     latest = tmp_path / "latest"
     text = (latest / "identified.yaml").read_text()
     assert "# Values with 95 % confidence intervals" in text
@@ -197,6 +208,11 @@ def test_a_motion_that_did_not_begin_at_rest_is_judged_once_it_has_run_in():
         (lambda text: text.splitlines()[0], "a line per sample"),
         (lambda text: text.replace("tip_x", "tip_z", 1), "stands twice"),
         (lambda text: text + "1,2\n", "cells, must be 12"),
+        (lambda text: text + "0,1,0,2,0" + ",0" * 9 + "\n", "14 cells, must be 12; decimal commas"),
+        (lambda text: "x" + text.replace("\n0.0", "\nzero", 1), "column pressure_1 is missing"),
+        (lambda text: text.replace(",", "_"), "no line holds a column name that is known"),
+        (lambda text: text.replace(",", ";").replace(".", ",", 4), "has a decimal comma, but oth"),
+        (lambda text: "", "is empty"),
     ],
 )
 def test_a_csv_file_that_cannot_be_used_is_one_line(files, tmp_path, change, match):
@@ -204,6 +220,40 @@ def test_a_csv_file_that_cannot_be_used_is_one_line(files, tmp_path, change, mat
     path.write_text(change(files[0].read_text()), encoding="utf-8")
     with pytest.raises(UserError, match=match):
         read_material([path], ROBOT)
+
+
+DIALECTS = {
+    "byte order mark": lambda text: ("\ufeff" + text).encode(),
+    "UTF-16": lambda text: text.encode("utf-16"),
+    "UTF-16 without a mark": lambda text: text.encode("utf-16-le"),
+    "Windows": lambda text: ("# Prüfstand\n" + text.replace("\n", "\r\n")).encode("cp1252"),
+    "decimal commas": lambda text: text.replace(",", ";").replace(".", ",").encode(),
+    "quoted decimal commas": lambda text: "\n".join(
+        ",".join(f'"{cell.replace(".", ",")}"' for cell in line.split(","))
+        for line in text.splitlines()
+    ).encode(),
+    "tabs": lambda text: text.replace(",", "\t").encode(),
+    "spaces": lambda text: text.replace(",", "  ").encode(),
+    "bars": lambda text: text.replace(",", " | ").encode(),
+    "names in a comment": lambda text: b"# made by numpy at time 12:30\n# " + text.encode(),
+    "a preamble and comments": lambda text: (
+        "Take 001\n\n" + text.replace("\n", "\n% calm\n// calm\n", 1)
+    ).encode(),
+    "a spreadsheet": lambda text: (
+        "sep=;\n" + text.replace(",", ";").replace("\n", ";;\n") + ";;;\n"
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_csv_file_of_any_dialect_says_the_same(files, tmp_path, dialect):
+    other = tmp_path / "other.csv"
+    other.write_bytes(DIALECTS[dialect](files[0].read_text()))
+    first, second = read_csv(files[0], ROBOT), read_csv(other, ROBOT)
+    assert np.array_equal(first.inputs, second.inputs)
+    assert first.outputs.keys() == second.outputs.keys()
+    for name, values in first.outputs.items():
+        assert np.array_equal(values, second.outputs[name])
 
 
 def test_columns_of_tendons_are_tensions(tmp_path):
@@ -262,6 +312,128 @@ def test_the_command_explains_the_columns_and_needs_a_recording(
     monkeypatch.setattr(command, "run", lambda *given: told.update(given=given[:3]))
     assert run(app, ["identify", *map(str, files), "--results", str(tmp_path)]) == 0
     assert told["given"] == (ROBOT, list(files), tmp_path / "identification")
+
+
+def test_a_silent_sensor_leaves_its_cells_empty(files, tmp_path):
+    lines = files[0].read_text().splitlines()
+    lines[1] = ",".join([*lines[1].split(",")[:3], "", "nan", "", *lines[1].split(",")[6:]])
+    path = tmp_path / "gaps.csv"
+    path.write_text("\n".join(lines))
+    whole, gaps = read_csv(files[0], ROBOT), read_csv(path, ROBOT)
+    assert np.isnan(gaps.outputs[TIP_POSITION][0]).all()
+    assert np.array_equal(gaps.outputs[TIP_POSITION][1:], whole.outputs[TIP_POSITION][1:])
+    fits = [identify_static(ROBOT, each, INTERVALS) for each in (whole, gaps)]
+    assert fits[1].values == pytest.approx(fits[0].values, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("columns", "match"),
+    [
+        (lambda t: {"time": 1e3 * t}, "14.2857 s between lines, .* seem to be in ms"),
+        (lambda t: {"time": 1e9 * t}, "seem to be in ns"),
+        (lambda t: {"time": t, "tip_roll": 90.0 + t, "tip_pitch": t, "tip_yaw": t}, "in degrees"),
+        (lambda t: {"time": t, **dict.fromkeys(QUATERNION_COLUMNS, t)}, "must be 1"),
+    ],
+)
+def test_times_and_angles_in_other_units_are_told(motion, tmp_path, columns, match):
+    times, _, recording = motion
+    path = write_csv(tmp_path / "units.csv", recording, more=columns(times))
+    with pytest.raises(UserError, match=match):
+        read_csv(path, ROBOT)
+
+
+def turned(axis, degrees):
+    return Rotation.from_rotvec(np.radians(degrees) * np.eye(3)[axis]).apply
+
+
+def outputs(change, *names):
+    def mistaken(recording):
+        changed = {name: change(recording.outputs[name]) for name in names}
+        return replace(recording, outputs={**recording.outputs, **changed})
+
+    return mistaken
+
+
+def inputs(change):
+    return lambda recording: replace(recording, inputs=change(recording.inputs))
+
+
+MISTAKES = {
+    "mm": (outputs(lambda v: 1e3 * v, TIP_POSITION), "seem to be in mm"),
+    "cm": (outputs(lambda v: 1e2 * v, TIP_POSITION), "seem to be in cm"),
+    "swapped": (outputs(lambda v: v[:, [0, 2, 1]], TIP_POSITION), "tip_y and tip_z .* swapped$"),
+    "y up": (outputs(turned(0, -90), TIP_POSITION), "hold x, z, -y .*turned by 90 .* about x"),
+    "mirrored": (outputs(lambda v: v * [-1, 1, 1], TIP_POSITION), "tip_x seems .* opposite sign"),
+    "turned": (outputs(turned(2, 25), TIP_POSITION), "turned by -25 degrees about z$"),
+    "ambiguous": (outputs(turned(2, 120), TIP_POSITION), "about z, or the inputs .* another order"),
+    "origin": (
+        outputs(lambda v: np.add(v, [0.04, 0, 0]), TIP_POSITION),
+        r"origin, at \(-40, 0, -?\d\)",
+    ),
+    "kPa": (inputs(lambda v: v / 1e3), "pressures seem to be in kPa"),
+    "MPa": (inputs(lambda v: v / 1e6), "pressures seem to be in MPa"),
+    "absolute": (inputs(lambda v: v + 101325.0), "pressures seem to be absolute"),
+    "order": (inputs(lambda v: v[:, [1, 0, 2]]), "hold chamber_2, chamber_1, chamber_3"),
+    "N mm": (outputs(lambda v: 1e3 * v, BASE_MOMENT), "base moment: it seems to be in N mm$"),
+    "kgf": (outputs(lambda v: v / 9.8, BASE_FORCE), "base force: .* in kilogram-force$"),
+    "sign": (
+        outputs(lambda v: -v, BASE_FORCE, BASE_MOMENT),
+        "force: .* opposite .* moment: .* opp",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_cannot_be_of_the_robot_is_refused_and_the_mistake_is_named(tmp_path, mistake):
+    mistaken, match = MISTAKES[mistake]
+    exact = statics(static_configurations(ROBOT, 2))
+    draw = np.random.default_rng(0)
+    measured = {
+        each.name: exact.outputs[each.name] + each.noise * draw.standard_normal((len(exact), 3))
+        for each in GROUPS
+    }
+    path = write_csv(tmp_path / "wrong.csv", mistaken(replace(exact, outputs=measured)))
+    with pytest.raises(UserError, match=match):
+        command.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet())
+    assert not list((tmp_path / "results").glob("*"))
+
+
+def test_what_does_not_fit_is_written_only_if_the_person_says_so(tmp_path):
+    exact = statics(static_configurations(ROBOT, 2))
+    swapped = outputs(lambda v: v[:, [0, 2, 1]], TIP_POSITION)(exact)
+    path = write_csv(tmp_path / "swapped.csv", swapped)
+    command.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet(), anyway=True)
+    text = (tmp_path / "results" / "latest" / "identified.yaml").read_text()
+    assert "# Warning: tip_y and tip_z seem to be swapped" in text
+
+
+@pytest.mark.parametrize(
+    ("robot", "names"),
+    [
+        ("licher2025", {TIP_POSITION}),
+        ("two_segments", {TIP_POSITION, "middle position"}),
+        ("two_segments", {"middle position"}),
+    ],
+)
+def test_positions_alone_and_markers_on_the_body_are_enough(tmp_path, robot, names):
+    guess = load_robot(robot)
+    sought = tuple(n for n in names_of(guess, "rest") if n.startswith("bending_compliance"))
+    truth = with_parameters(guess, sought, 1.08 * parameters_of(guess, sought))
+    groups = [each for each in groups_of(guess) if each.name in names]
+    pressures = static_configurations(guess, 1 if robot == "two_segments" else 3)
+    seen, _ = at_rest(truth, pressures, groups, INTERVALS)
+    draw = np.random.default_rng(0)
+    noisy = {name: v + 1e-5 * draw.standard_normal(v.shape) for name, v in seen.items()}
+    path = write_csv(tmp_path / "alone.csv", Recording(pressures, noisy), groups=groups)
+    material = read_material([path], guess)
+    assert set(material.static.outputs) == names
+    found = identify(guess, material, INTERVALS)
+    assert "bending_compliance" in " ".join(found.found)
+    for name, one in found.found.items():
+        (right,) = parameters_of(truth, (name,))
+        assert one.value == pytest.approx(right, rel=2.0 * one.width)
+    assert {each.group.name for each in found.misfits} == names
+    assert max(each.residual for each in found.misfits) < 2e-5
 
 
 def test_a_bag_of_another_robot_is_one_line(bag):
