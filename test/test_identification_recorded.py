@@ -10,9 +10,11 @@ from rich.console import Console
 from scipy.spatial.transform import Rotation
 
 from softcr_control import signals
+from softcr_estimation.identification.mistakes import command_mistakes
 from softcr_estimation.identification.signals import QUATERNION_COLUMNS, read_bag, read_csv
 from softcr_estimation.identification.stages import (
     Identified,
+    Material,
     _from_commands,
     identify,
     read_material,
@@ -32,6 +34,7 @@ from softcr_models.identification import (
 )
 from softcr_models.measured_groups import BASE_FORCE, BASE_MOMENT, TIP_POSITION, groups_of
 from softcr_runtime.bags.offline_bag import OfflineBag
+from softcr_runtime.bags.signals import Signal
 from softcr_runtime.command_line import new_app, run
 from softcr_runtime.messages import pressures_to_message
 from softcr_runtime.virtual_run import run_blocks
@@ -396,6 +399,28 @@ def test_what_cannot_be_of_the_robot_is_refused_and_the_mistake_is_named(tmp_pat
     with pytest.raises(UserError, match=match):
         command.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet())
     assert not list((tmp_path / "results").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda asked: asked / 1e5, "commands of pressures seem to be in bar$"),
+        (lambda asked: asked / 1e3, "commands of pressures seem to be in kPa$"),
+        (lambda asked: asked[:, [2, 0, 1]], "command_1, command_2, command_3 hold chamber_3, cham"),
+    ],
+)
+def test_mistakes_in_commands_are_named(motion, change, match):
+    times, _, recording = motion
+    stamps = np.round(1e9 * times).astype(np.int64)
+    phases = 2.0 * np.pi * np.arange(CHAMBERS) / CHAMBERS
+    asked = recording.inputs[:, :1] * (1.0 + 0.9 * np.sin(2 * np.pi * times[:, None] + phases))
+    moved = replace(recording, inputs=asked)
+    commands = Signal(stamps, change(asked))
+    moved = replace(moved, outputs=in_motion(ROBOT, moved, GROUPS, INTERVALS))
+    material = Material(recording.rows(slice(0)), Samples("here", stamps, moved, commands))
+    with pytest.raises(UserError, match=match):
+        identify(ROBOT, material, INTERVALS)
+    assert not command_mistakes(ROBOT, asked, asked)
 
 
 def test_what_does_not_fit_is_written_only_if_the_person_says_so(tmp_path):

@@ -49,6 +49,7 @@ _ALIKE = 3.0  # times the least residual: what leaves less explains as much
 _TURNED, _MOVED = np.radians(10.0), 0.1  # a frame's turn, and shift in lengths, that is a mistake
 _ROWS = 42  # at rest that are looked at
 _MOST_ORDERS = 24  # that are all tried
+_OTHER_ORDER = 0.5  # by which correlations of inputs with commands in another order are larger
 _AXES = "xyz"
 
 
@@ -125,6 +126,36 @@ def suspects(where: Where, robot: Robot, recording: Recording) -> tuple[Misfit, 
     """What a robot with fitted lengths and compliances leaves that is suspicious."""
     state = _Case(where, robot).fitted(recording)
     return tuple(each for each in state.misfits if each.suspicious)
+
+
+def command_mistakes(robot: Robot, commands: np.ndarray, inputs: np.ndarray) -> tuple[str, ...]:
+    """Lines that name what seems to be wrong with commands, beside what the inputs did.
+
+    Args:
+        robot: of which they are.
+        commands: (T, m) that were asked for [Pa, N].
+        inputs: (T, m) that were measured [Pa, N].
+    """
+    told = []
+    for what, columns, limit, units in _kinds(robot):
+        asked, acted = rms(commands[:, columns]), rms(inputs[:, columns])
+        if max(asked, acted) < _FEW * limit:
+            continue
+        sizes = {
+            unit: size * asked / max(acted, 1e-300) for unit, size in {"": 1.0, **units}.items()
+        }
+        if unit := min(sizes, key=lambda unit: abs(np.log(max(sizes[unit], 1e-300)))):
+            told.append(f"commands of {what} seem to be in {unit}")
+    own = [each - each.mean(axis=0) for each in (commands, inputs)]
+    own = [each / np.maximum(np.linalg.norm(each, axis=0), 1e-9) for each in own]
+    alike = own[1].T @ own[0]  # of input i and command j
+    order = linear_sum_assignment(-alike)[1]
+    if alike[range(len(order)), order].sum() > alike.trace() + _OTHER_ORDER:
+        names = robot.actuator_names
+        holds = [names[int(np.flatnonzero(order == place)[0])] for place in range(len(order))]
+        columns = ", ".join(f"command_{place + 1}" for place in range(len(order)))
+        told.append(f"the commands seem to be in another order: {columns} hold {', '.join(holds)}")
+    return tuple(told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +352,7 @@ def _other_frames(
         line = _turn_in_words(turn)
         if np.linalg.norm(Rotation.from_matrix(turn).as_rotvec()) > _TURNED:
             if simple == 4:
-                line += f" and to begin at {_millimetres(shift)}"
+                line += f" and its origin to be at {_millimetres(shift)}"
             yield mended(line, turn, shift, simple)
 
 

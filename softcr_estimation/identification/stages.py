@@ -15,7 +15,12 @@ import numpy as np
 import yaml
 
 from softcr_estimation.identification.misfits import Misfit, Where, in_words, misfits, worst
-from softcr_estimation.identification.mistakes import check_sizes, mistakes, suspects
+from softcr_estimation.identification.mistakes import (
+    check_sizes,
+    command_mistakes,
+    mistakes,
+    suspects,
+)
 from softcr_estimation.identification.signals import Signals, read_bag, read_csv
 from softcr_estimation.identification.stretches import (
     Samples,
@@ -250,13 +255,18 @@ def _unlike(
     if material.motion is not None:
         parts.append(("motion", material.motion.recording))
     found: tuple[Misfit, ...] = ()
+    if material.motion is not None and (asked := material.motion.commands) is not None:
+        held = held_commands(asked, material.motion.stamps, 0)
+        known = np.isfinite(held).all(axis=1)
+        told += command_mistakes(robot, held[known], material.motion.recording.inputs[known])
     for where, recording in parts:
         if suspicious := suspects(where, robot, recording):
             found += suspicious
             tell("search for a mistake in the recordings", Work())
             told += [line for line in mistakes(where, robot, recording) if line not in told]
     if told and not anyway:
-        raise UnlikeRobot(f"{_off_in_words(worst(found))}: {'; '.join(told)}", found)
+        what = f"{_off_in_words(worst(found))}: " if found else "the recordings do not fit: "
+        raise UnlikeRobot(f"{what}{'; '.join(told)}", found)
     return tuple(told)
 
 
