@@ -139,7 +139,7 @@ def command_mistakes(robot: Robot, commands: np.ndarray, inputs: np.ndarray) -> 
     told = []
     for what, columns, limit, units in _kinds(robot):
         asked, acted = rms(commands[:, columns]), rms(inputs[:, columns])
-        if max(asked, acted) < _FEW * limit:
+        if max(asked, acted) < _FEW * limit or asked < 1e-9 * limit:
             continue
         sizes = {
             unit: size * asked / max(acted, 1e-300) for unit, size in {"": 1.0, **units}.items()
@@ -164,9 +164,9 @@ class _State:
 
     Attributes:
         recording: as mended.
-        predicted: (T, 3) by name of group, of the fitted robot; empty where it has no such states.
+        predicted: (T, 3) by name of group, of the fitted robot; NaN where it has no such states.
         misfits: of it.
-        left: root mean square of what was fitted, in units of its noise [-].
+        left: what is left of the groups that were fitted, relative to what was recorded [-].
     """
 
     recording: Recording
@@ -200,7 +200,7 @@ class _Case:
         self._names = tuple(n for n in names_of(robot, "rest") if not n.endswith("mass"))
 
     def guessed(self, recording: Recording) -> dict[str, np.ndarray]:
-        """(T, 3) by name of group, of the first guess; empty where it has no such states."""
+        """(T, 3) by name of group, of the first guess; NaN where it has no such states."""
         return self._predicted(self.robot, recording)
 
     def fitted(self, recording: Recording) -> _State:
@@ -212,8 +212,6 @@ class _Case:
         with suppress(EquilibriumError, ValueError):
             robot = identify(robot, seen, COARSE_INTERVALS, self._names).robot
         predicted = self._predicted(robot, recording)
-        if not predicted:
-            return _State(recording, {}, (), np.inf)
         found = misfits(self.where, self.robot, recording, predicted)
         own = {each.name for each in fitted_groups(robot, seen)}
         parts = [each.residual / each.size for each in found if each.group.name in own]
@@ -225,14 +223,14 @@ class _Case:
                 return at_rest(robot, recording.inputs, self.groups, COARSE_INTERVALS)[0]
             return in_motion(robot, recording, self.groups, COARSE_INTERVALS, COARSE_SUBSTEPS)
         except EquilibriumError:
-            return {}
+            return {each.name: np.full((len(recording), 3), np.nan) for each in self.groups}
 
 
 def _best(case: _Case, state: _State, proposed: Iterable[_Mended]) -> tuple[list[str], _State]:
     """The simplest mistakes that explain as much as the best one, in one line; none: no line."""
     tried = [(each, case.fitted(each.recording)) for each in proposed]
     least = min((after.left for _, after in tried), default=np.inf)
-    if not least <= _HALF * state.left:
+    if not (np.isfinite(least) and least <= _HALF * state.left):
         return [], state
     good = sorted(
         ((each, after) for each, after in tried if after.left <= _ALIKE * least),
@@ -303,7 +301,8 @@ def _likely(units: Mapping[str, float], value: float, low: float, high: float) -
 
 def _frames_and_orders(case: _Case, recording: Recording, before: str = "") -> Iterator[_Mended]:
     """Other frames and orders of a recording, from which another mistake may have been mended."""
-    if guessed := case.guessed(recording):
+    guessed = case.guessed(recording)
+    if all(np.isfinite(values).all() for values in guessed.values()):
         for each in (
             *_other_frames(case, recording, guessed), *_other_orders(case, recording, guessed)
         ):  # fmt: skip
@@ -427,13 +426,12 @@ def _other_orders(
 
     def off(order: tuple[int, ...]) -> float:
         found = case.guessed(_reordered(recording, order))
-        if not found:
-            return np.inf
         parts = [
             rms(each.off(found[each.name], recording.outputs[each.name])) / max(each.noise, 1e-9)
             for each in names
+            if np.isfinite(found[each.name]).all()
         ]
-        return float(np.linalg.norm(parts))
+        return float(np.linalg.norm(parts)) if parts else np.inf
 
     ranked = sorted(
         (order for order in orders if order != identity),

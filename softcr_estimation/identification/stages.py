@@ -272,6 +272,8 @@ def _unlike(
 
 def _off_in_words(misfit: Misfit) -> str:
     group, where = misfit.group, {"rest": "at rest", "motion": "in motion"}[misfit.where]
+    if not np.isfinite(misfit.residual):
+        return f"the robot does not fit: its model has no state for the inputs {where}"
     return (
         f"the robot does not fit: {group.name} {where} is {in_words(group, misfit.residual)} off, "
         f"{misfit.times_noise:.0f} times the noise of its sensor"
