@@ -21,7 +21,8 @@ from softcr_models.chain.identification import identify_chain
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.errors import UserError
 from softcr_models.identifiable import with_parameters
-from softcr_models.identification import Recording, predicted_motion
+from softcr_models.identification import Recording, in_motion
+from softcr_models.measured_groups import TIP_POSITION, groups_of
 from softcr_models.model import TIP, told_by
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
@@ -446,6 +447,14 @@ def test_values_that_cannot_be_are_one_line(values, said):
     assert "\n" not in str(told.value)
 
 
+def recorded_tips(robot, inputs, period, intervals):
+    """A motion of a robot whose tip is seen with 10 um of noise."""
+    blank = Recording(inputs, {}, period)
+    tips = in_motion(robot, blank, groups_of(robot)[:1], intervals)[TIP_POSITION]
+    noisy = tips + 1e-5 * np.random.default_rng(3).standard_normal(tips.shape)
+    return replace(blank, outputs={TIP_POSITION: noisy})
+
+
 def test_a_motion_tells_the_chain_its_model_moved_with():
     """The recording is the chain's own, so that what is found is exact but for the noise."""
     parts = {"hose_time": 0.025, "chamber_angles": True, "marker_offset": True}
@@ -455,10 +464,7 @@ def test_a_motion_tells_the_chain_its_model_moved_with():
     times = np.arange(210) / 70.0
     faded = np.minimum(times, 1.0)[:, None]
     inputs = 3e4 * faded * (1.0 + 0.8 * np.sin(2.0 * np.pi * np.outer(times, (0.7, 1.1, 1.6))))
-    blank = Recording(inputs, np.zeros((210, 3)), np.zeros((210, 6)), 1 / 70)
-    tips = predicted_motion(true, blank, 4)
-    noisy = tips + 1e-5 * np.random.default_rng(3).standard_normal(tips.shape)
-    found = identify_chain(robot, replace(blank, tips=noisy), 4)
+    found = identify_chain(robot, recorded_tips(true, inputs, 1 / 70, 4), 4)
     values = dict(zip(found.names, found.values, strict=True))
     widths = dict(zip(found.names, found.intervals, strict=True))
     assert found.not_excited == ()
@@ -478,10 +484,7 @@ def test_play_is_found_at_the_limit_of_what_stops_can_weigh():
     times = np.arange(60) / 30.0
     faded = np.minimum(times, 1.0)[:, None]
     inputs = 3e4 * faded * (1.0 + 0.8 * np.sin(2.0 * np.pi * np.outer(times, (0.7, 1.1, 1.6))))
-    blank = Recording(inputs, np.zeros((60, 3)), np.zeros((60, 6)), 1 / 30)
-    tips = predicted_motion(true, blank, 3)
-    noisy = tips + 1e-5 * np.random.default_rng(3).standard_normal(tips.shape)
-    found = identify_chain(robot, replace(blank, tips=noisy), 3)
+    found = identify_chain(robot, recorded_tips(true, inputs, 1 / 30, 3), 3)
     weights = dict(zip(found.names, found.values, strict=True))
     assert "hysteresis_1" in weights
     for chamber in (1, 2, 3):
@@ -498,8 +501,8 @@ def test_the_stages_write_a_chain_beside_the_rods_numbers():
         * np.minimum(3.0 * times, 1.0)[:, None]
         * (1.0 + 0.8 * np.sin([[9], [7], [5]] * times).T)
     )
-    blank = Recording(inputs, np.zeros((70, 3)), np.zeros((70, 6)), 1 / 70)
-    recording = replace(blank, tips=predicted_motion(true, blank, 10))
+    blank = Recording(inputs, {}, 1 / 70)
+    recording = replace(blank, outputs=in_motion(true, blank, groups_of(true)[:1], 10))
     motion = Samples("a bag", np.zeros(70, np.int64), recording, None)
     found = _of_chain(Identified(robot), motion)
     assert dict(found.robot.pressure_chain.values)["marker_offset_y"] == pytest.approx(
