@@ -26,7 +26,7 @@ from softcr_runtime.panels import panels
 from softcr_runtime.results import new_run_directory, point_latest_to
 
 SECONDS_BETWEEN_LINES = 10.0  # of progress, where there is no terminal
-_HEADS = ("parameter", "unit", "first guess", "identified", "95 % interval", "from")
+_HEADS = ("parameter", "unit", "guess", "identified", "95 % interval", "from")
 
 
 @command
@@ -112,6 +112,7 @@ def run(
             errors = _compare(robot, found.robot, material, intervals, directory)
         cells = _cells(robot, found)
         table = Table(*_HEADS[:-1], title=f"{robot.name}, identified", box=box.SIMPLE_HEAD)
+        table.columns[0].no_wrap = True
         for row in cells:
             table.add_row(*row[:-1])
         console.print(table)
@@ -188,8 +189,8 @@ def _directory_of_results(results: Path) -> Iterator[Path]:
 
 def _residuals(found: Sequence[Misfit]) -> Table:
     """What is left of each group beside its noise."""
-    heads = "measured", "", "residual, rms", "noise of its sensor", "residual / noise"
-    table = Table(*heads, title="residuals of each coordinate", box=box.SIMPLE_HEAD)
+    title = "root mean square of what is left of each coordinate"
+    table = Table("measured", "", "residual", "noise", "ratio", title=title, box=box.SIMPLE_HEAD)
     for each in found:
         style = "red" if each.bad else "yellow" if each.suspicious else ""
         table.add_row(*_residual(each), style=style)
