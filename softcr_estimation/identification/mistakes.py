@@ -153,8 +153,8 @@ def command_mistakes(robot: Robot, commands: np.ndarray, inputs: np.ndarray) -> 
     if alike[range(len(order)), order].sum() > alike.trace() + _OTHER_ORDER:
         names = robot.actuator_names
         holds = [names[int(np.flatnonzero(order == place)[0])] for place in range(len(order))]
-        columns = ", ".join(f"command_{place + 1}" for place in range(len(order)))
-        told.append(f"the commands seem to be in another order: {columns} hold {', '.join(holds)}")
+        asked_in = ", ".join(f"command_{place + 1}" for place in range(len(order)))
+        told.append(f"the commands seem to be in another order: {asked_in} hold {', '.join(holds)}")
     return tuple(told)
 
 
