@@ -152,7 +152,7 @@ def tf_transforms(received: Any) -> list[Any]:
     Raises:
         ValueError: the bytes are no such message.
     """
-    from softcr_runtime.bags.reading import decoded
+    from softcr_runtime.bags.message_bytes import decoded
 
     message = decoded(received, TF_MESSAGE) if isinstance(received, bytes) else received
     return list(message.transforms)

@@ -18,8 +18,8 @@ from softcr_models import load_robot
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
 from softcr_runtime import configuration
-from softcr_runtime.bags.message_bytes import cdr_of
-from softcr_runtime.bags.reading import Bag, decoded
+from softcr_runtime.bags.message_bytes import cdr_of, decoded
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.bags.virtual_recording import VirtualRecording

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
-from softcr_runtime.bags.reading import decoded
-
+_MOST_SURPLUS = 16  # bytes behind a message
 _POINT_FIELD = "sensor_msgs/msg/PointField"
 _TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 
@@ -17,6 +16,24 @@ _TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 def is_known(type_: str) -> bool:
     """Whether a type, as in `sensor_msgs/msg/JointState`, is one of ROS's standard interfaces."""
     return type_ in _TYPESTORE.fielddefs
+
+
+def decoded(payload: bytes, type_: str) -> Any:
+    """The message that CDR bytes hold, of a standard interface.
+
+    Fast DDS reserves room to align the numbers of a sequence even where the sequence is empty, and
+    sends what it did not need: rosbags would refuse these bytes at the end.
+
+    Raises:
+        ValueError: the bytes do not fit the type.
+    """
+    refused: Exception | None = None
+    for surplus in range(0, _MOST_SURPLUS + 1, 4):
+        try:
+            return _TYPESTORE.deserialize_cdr(payload[: len(payload) - surplus], type_)
+        except Exception as error:  # rosbags raises many kinds on foreign bytes
+            refused = refused or error
+    raise ValueError(refused)
 
 
 def cdr_of(message: Any) -> bytes:

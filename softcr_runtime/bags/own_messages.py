@@ -8,7 +8,7 @@ messages of its own nodes and its own frames.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from softcr_runtime.bags.reading import decoded
+from softcr_runtime.bags.message_bytes import decoded
 from softcr_runtime.diagnostics import node_of_status
 from softcr_runtime.namespaces import split
 from softcr_runtime.topics import TOPICS

@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from rosbags.typesys import Stores, get_typestore
-from rosbags.typesys.store import Typestore
 
 from softcr_models.errors import UserError
 from softcr_models.small_files import content_of
 from softcr_runtime.bags.mcap_files import McapFile
+from softcr_runtime.bags.message_bytes import decoded
 from softcr_runtime.bags.sqlite_files import SqliteFile
 from softcr_runtime.bags.unpacking import LARGEST_MESSAGE, Damaged, in_words, unpacked_file
 from softcr_runtime.topics import TOPICS
 
-_MOST_SURPLUS = 16  # bytes behind a message
 _LARGEST_METADATA = 1 << 20  # [byte]
 _UNCHECKED = "the bag has no checksums: damage inside its messages would not be noticed"
 _PACKED = (".zstd", ".zst")  # endings of files that are compressed as a whole
@@ -64,24 +62,6 @@ class BagMessage:
             return decoded(self.payload, self.type)
         except ValueError as error:
             raise ValueError(f"{self.topic}: not a {self.type}: {error}") from None
-
-
-def decoded(payload: bytes, type_: str) -> Any:
-    """The message that CDR bytes hold, of a standard interface.
-
-    Fast DDS reserves room to align the numbers of a sequence even where the sequence is empty, and
-    sends what it did not need: rosbags would refuse these bytes at the end.
-
-    Raises:
-        ValueError: the bytes do not fit the type.
-    """
-    refused: Exception | None = None
-    for surplus in range(0, _MOST_SURPLUS + 1, 4):
-        try:
-            return _typestore().deserialize_cdr(payload[: len(payload) - surplus], type_)
-        except Exception as error:  # rosbags raises many kinds on foreign bytes
-            refused = refused or error
-    raise ValueError(refused)
 
 
 class Bag:
@@ -297,8 +277,3 @@ def _type_in_table(topic: str) -> str | None:
     parts = topic.strip("/").split("/")
     ends = ("/".join(parts[number:]) for number in range(len(parts)))
     return next((TOPICS[end].type for end in ends if end in TOPICS), None)
-
-
-@cache
-def _typestore() -> Typestore:
-    return get_typestore(Stores.ROS2_JAZZY)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from softcr_models.errors import UserError
-from softcr_runtime.bags.reading import decoded
+from softcr_runtime.bags.message_bytes import decoded
 from softcr_runtime.command_line import command
 from softcr_runtime.console import ended_by_signals
 from softcr_runtime.wire_types import TF_MESSAGE, is_installed
