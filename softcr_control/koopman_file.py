@@ -1,7 +1,6 @@
 """A Koopman controller as files: arrays in STEM.npz, everything else in STEM.json."""
 
 import json
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from softcr_control.koopman import KoopmanModel, Lift, Scaling
 from softcr_control.koopman_lqr import KoopmanDesign, StaticModel, Weights
 from softcr_models.errors import UserError
+from softcr_models.small_files import arrays_of
 
 
 def save_design(stem: Path, design: KoopmanDesign) -> None:
@@ -50,25 +50,25 @@ def load_design(stem: Path) -> KoopmanDesign:
     """
     try:
         described = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-        with np.load(stem.with_suffix(".npz"), allow_pickle=False) as arrays:
-            model = KoopmanModel(
-                float(described["period"]),
-                Lift(**described["lift"]),
-                _unpacked("model_outputs", arrays),
-                _unpacked("model_inputs", arrays),
-                arrays["transition"],
-                arrays["input_matrix"],
-                arrays["constant"],
-            )
-            static = StaticModel(
-                int(described["static_degree"]),
-                _unpacked("static_outputs", arrays),
-                _unpacked("static_inputs", arrays),
-                arrays["slopes"],
-                arrays["intercept"],
-            )
+        arrays = arrays_of(stem.with_suffix(".npz"))
+        model = KoopmanModel(
+            float(described["period"]),
+            Lift(**described["lift"]),
+            _unpacked("model_outputs", arrays),
+            _unpacked("model_inputs", arrays),
+            arrays["transition"],
+            arrays["input_matrix"],
+            arrays["constant"],
+        )
+        static = StaticModel(
+            int(described["static_degree"]),
+            _unpacked("static_outputs", arrays),
+            _unpacked("static_inputs", arrays),
+            arrays["slopes"],
+            arrays["intercept"],
+        )
         return KoopmanDesign(model, static, Weights(**described["weights"]))
-    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{stem}: cannot be read as a Koopman design: {problem}") from None
 
@@ -77,5 +77,5 @@ def _packed(name: str, scaling: Scaling) -> dict[str, Any]:
     return {f"{name}_offset": scaling.offset, f"{name}_scale": scaling.scale}
 
 
-def _unpacked(name: str, arrays: np.lib.npyio.NpzFile) -> Scaling:
+def _unpacked(name: str, arrays: dict[str, np.ndarray]) -> Scaling:
     return Scaling(arrays[f"{name}_offset"], arrays[f"{name}_scale"])

@@ -5,7 +5,6 @@ model computes the states they cause, and those states are the goal (Licher et a
 Purely geometric tip paths are offered too; their states are unknown.
 """
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod_rows import interval_counts, restricted
+from softcr_models.small_files import LARGEST_ARRAYS, arrays_of, content_of
 
 _QUATERNION_TOLERANCE = 1e-3  # of its length
 
@@ -311,11 +311,10 @@ def _read(path: Path, quantity: str, count: int) -> dict[str, np.ndarray]:
         raise UserError(f"{path}: a reference file must end in .csv or .npz")
     try:
         if path.suffix.lower() == ".npz":
-            with np.load(path, allow_pickle=False) as content:
-                return {name: np.asarray(content[name], float) for name in content.files}
-        header, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
+            return {name: np.asarray(value, float) for name, value in arrays_of(path).items()}
+        header, *lines = content_of(path, LARGEST_ARRAYS).decode("utf-8").splitlines() or [""]
         table = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.empty((0, 0))
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{path}: cannot be read as a reference: {problem}") from None
     names = [name.strip() for name in header.split(",")]

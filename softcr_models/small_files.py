@@ -3,13 +3,20 @@
 import json
 import os
 import stat
+import zipfile
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from softcr_models.errors import UserError
 
 LARGEST = 16 << 20
 """Of a file that is read whole [byte]."""
+
+
+LARGEST_ARRAYS = 256 << 20
+"""Of all arrays of a file together, unpacked [byte]."""
 
 
 def content_of(path: Path, largest: int = LARGEST) -> bytes:
@@ -43,3 +50,24 @@ def parsed_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file of numpy's (.npz), without what is pickled.
+
+    Raises:
+        ValueError: it is none, holds objects, or unpacks to more than `LARGEST_ARRAYS`.
+        OSError: it cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(each.file_size for each in archive.infolist())
+        if size > LARGEST_ARRAYS:
+            raise ValueError(f"it unpacks to {size} bytes, allowed are {LARGEST_ARRAYS}")
+        with np.load(path, allow_pickle=False) as content:
+            found = {name: content[name] for name in content.files}
+    except (zipfile.BadZipFile, MemoryError) as error:  # an array may say that it has any shape
+        raise ValueError(str(error) or "an array is too large") from None
+    if not all(isinstance(value, np.ndarray) for value in found.values()):
+        raise ValueError("it holds something that is no array")
+    return found

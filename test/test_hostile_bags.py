@@ -8,6 +8,7 @@ import resource
 import sqlite3
 import struct
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,10 @@ from rosbags.typesys import Stores, get_typestore
 
 from softcr_control.controller import ControllerBlock
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_models import load_robot
+from softcr_models import load_robot, small_files
 from softcr_models.errors import UserError
 from softcr_models.plugins import file_of_place
+from softcr_models.small_files import arrays_of
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.configuration import TOPIC as CONFIGURATION
 from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
@@ -531,3 +533,31 @@ def test_a_scheduler_on_another_machine_is_reached_by_tls_alone(address, line):
         refuse_open_address(address, insecure=False)
     if "without" in line:
         refuse_open_address(address, insecure=True)
+
+
+def npz(path: Path, header: bytes, size: int) -> Path:
+    """A file of one array: its header, and so many bytes of zeros."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("pressures.npy", header + bytes(size))
+    return path
+
+
+def header_of(shape: str, kind: str = "<f8") -> bytes:
+    text = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+@pytest.mark.parametrize(
+    ("header", "size", "line"),
+    [
+        (header_of("(200000,)"), 1_600_000, "allowed are 1048576"),
+        (header_of("(1000000000000000,)"), 100, "allocate"),
+        (header_of("(10,)", "|O"), 100, "allow_pickle"),
+        (b"nothing", 100, "no array"),
+    ],
+)
+def test_arrays_of_a_file_are_bounded_and_no_objects(tmp_path, monkeypatch, header, size, line):
+    monkeypatch.setattr(small_files, "LARGEST_ARRAYS", MEBI)
+    with pytest.raises(ValueError, match=line):
+        arrays_of(npz(tmp_path / "a.npz", header, size))

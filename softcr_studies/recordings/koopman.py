@@ -8,7 +8,6 @@ A file is an .npz as of Bruder et al., with, for every trial i = 0, 1, ...: t{i}
 times [s], u{i} (N, m) commands [V], each held until the next, y{i} (N, p) tip position [cm].
 """
 
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pydantic import Field
 from softcr_control.koopman import KoopmanModel, Lift, Trial, identified
 from softcr_control.koopman_selection import grid, rollout_errors, select
 from softcr_models.errors import UserError
+from softcr_models.small_files import arrays_of
 from softcr_runtime.panels import panels
 from softcr_runtime.settings import Seconds
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
@@ -85,9 +85,8 @@ def load_recordings(path: Path, period: float) -> list[Recording]:
     if not path.is_file():
         raise UserError(f"{path}: no such file; recordings of a soft arm (.npz) are needed")
     try:
-        with np.load(path, allow_pickle=False) as content:
-            arrays = {name: np.asarray(content[name], float) for name in content.files}
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        arrays = {name: np.asarray(value, float) for name, value in arrays_of(path).items()}
+    except (OSError, ValueError, TypeError) as error:
         problem = " ".join(str(error).split())
         raise UserError(f"{path}: cannot be read as recordings (.npz): {problem}") from None
     count = sum(f"t{number}" in arrays for number in range(len(arrays)))
