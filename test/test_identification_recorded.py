@@ -40,6 +40,7 @@ from softcr_runtime.messages import pressures_to_message
 from softcr_runtime.virtual_run import run_blocks
 from softcr_studies.licher2025.identification import hidden_robot
 from softcr_studies.virtual_runs import open_loop
+from softcr_tools import identified_robot
 from softcr_tools import identify as command
 
 ROBOT = load_robot("licher2025")
@@ -104,7 +105,7 @@ def files(motion, tmp_path_factory):
 
 def test_csv_files_give_the_hidden_robot_and_a_report(files, tmp_path):
     console = quiet()
-    found = command.run(ROBOT, files, tmp_path, INTERVALS, console)
+    found = identified_robot.run(ROBOT, files, tmp_path, INTERVALS, console)
     for names, tolerance in ((STATIC_PARAMETERS, 1e-4), ((DAMPING,), 0.02), (LAG_PARAMETERS, 1e-3)):
         truth = parameters_of(TRUTH, names)
         assert parameters_of(found.robot, names) == pytest.approx(truth, rel=tolerance)
@@ -133,7 +134,7 @@ def test_what_is_not_excited_keeps_the_first_guess_and_is_named(tmp_path):
     still = np.zeros((10, CHAMBERS))
     path = write_csv(tmp_path / "still.csv", statics(still))
     console = quiet()
-    found = command.run(ROBOT, [path], tmp_path / "results", INTERVALS, console)
+    found = identified_robot.run(ROBOT, [path], tmp_path / "results", INTERVALS, console)
     assert set(found.not_excited) == {*STATIC_PARAMETERS, DAMPING, *LAG_PARAMETERS}
     assert found.robot == ROBOT
     report = (tmp_path / "results" / "latest" / "report.md").read_text()
@@ -312,7 +313,7 @@ def test_the_command_explains_the_columns_and_needs_a_recording(
     assert run(app, ["identify"]) == 2
     told = {}
     monkeypatch.setattr(command, "compile_kernels", lambda console: None)
-    monkeypatch.setattr(command, "run", lambda *given: told.update(given=given[:3]))
+    monkeypatch.setattr(identified_robot, "run", lambda *given: told.update(given=given[:3]))
     assert run(app, ["identify", *map(str, files), "--results", str(tmp_path)]) == 0
     assert told["given"] == (ROBOT, list(files), tmp_path / "identification")
 
@@ -397,7 +398,7 @@ def test_what_cannot_be_of_the_robot_is_refused_and_the_mistake_is_named(tmp_pat
     }
     path = write_csv(tmp_path / "wrong.csv", mistaken(replace(exact, outputs=measured)))
     with pytest.raises(UserError, match=match):
-        command.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet())
+        identified_robot.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet())
     assert not list((tmp_path / "results").glob("*"))
 
 
@@ -427,7 +428,7 @@ def test_what_does_not_fit_is_written_only_if_the_person_says_so(tmp_path):
     exact = statics(static_configurations(ROBOT, 2))
     swapped = outputs(lambda v: v[:, [0, 2, 1]], TIP_POSITION)(exact)
     path = write_csv(tmp_path / "swapped.csv", swapped)
-    command.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet(), anyway=True)
+    identified_robot.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet(), anyway=True)
     text = (tmp_path / "results" / "latest" / "identified.yaml").read_text()
     assert "# Warning: tip_y and tip_z seem to be swapped" in text
 
