@@ -120,6 +120,7 @@ class ControllerBlock(BlockBase):
     offered = ("budget",)
     _delay: int
     _to_rest: CommandPacket
+    _venting: bool
     _sent: np.ndarray
     _watch: SwingWatch
     _swings: bool
