@@ -126,6 +126,7 @@ setup(
         "safetensors",
         "scipy",
         "threadpoolctl",
+        "typing_extensions",
         "zstandard",
         *ROS_WHEELS,
     ],

@@ -26,6 +26,7 @@ from softcr_hardware.force_torque.mounting import Mounting, kept_bias, save_moun
 from softcr_hardware.nodes.valves import ValvesSettings
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
+from softcr_models.errors import UserError
 from softcr_tools import cli
 from softcr_tools.doctor import machine, network, sensors, software
 from softcr_tools.doctor.command import INTERFACE, Patient, as_json, examine, verdict
@@ -286,7 +287,8 @@ def test_nobody_there_is_told():
         (finding,) = findings
         assert finding.found.endswith("Connection refused")
     assert sensors.force_torque("no such host")[0].level is FAIL
-    assert sensors.force_torque("127.0.0.1:many")[0].level is FAIL
+    with pytest.raises(UserError, match="must be HOST or HOST:PORT"):
+        sensors.force_torque("127.0.0.1:many")
     assert sensors.optitrack("")[0].level is WARN
 
 

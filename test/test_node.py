@@ -419,7 +419,7 @@ def test_levels_follow_what_happened_since_the_last_report():
     counts.jump(-2.0)
     assert told("factor is 0", cycles=1) == (WARN, "factor is 0, time jumped, last by -2.000 s")
     counts.catch("loop", ArithmeticError("no solution"))
-    assert told(cycles=1) == (ERROR, "1 exceptions, last in loop: ArithmeticError: no solution")
+    assert told(cycles=1) == (ERROR, "1 exception, last in loop: ArithmeticError: no solution")
     assert told(idle="inactive") == (OK, "inactive")
     counts.forget()
     assert counts.values()["exceptions"] == 0

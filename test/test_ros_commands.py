@@ -138,7 +138,7 @@ def said(capsys, monkeypatch, context):
     """Runs a command line; returns exit code, what was printed, and the lines of errors."""
     monkeypatch.setattr(participant, "ros_context", nullcontext)
     # there is one other process: all of its names come together
-    monkeypatch.setattr(participant, "_ANNOUNCED", 0.5)
+    monkeypatch.setattr(participant, "ANNOUNCED", 0.5)
 
     def run(*words):
         code = cli.main(list(words))
