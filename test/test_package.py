@@ -444,6 +444,5 @@ def test_continuous_integration_runs_the_tests_and_builds_the_documentation():
     assert os.access(ROOT / ".ci/run", os.X_OK)
     lines = (ROOT / ".ci/run").read_text().splitlines()
     assert {"make test", "make docs"} <= set(lines)
-    assert any("-m slow test/test_docs.py" in line for line in lines)
     assert "pytest" in make("test")
     assert "sphinx -b html -W" in make("docs")
