@@ -74,9 +74,9 @@ def pursued(point: Point, target: np.ndarray | None, limits: Limits) -> Point:
     if target is not None:
         way = target - point.position
         distance = float(np.linalg.norm(way))
-        last = way / limits.period - point.velocity  # change of speed by a step to the target
-        if distance < _ARRIVED and np.linalg.norm(last) <= limits.gain:
-            return Point.at_rest(target)
+        last = way / limits.period  # of a step to the target
+        if distance < _ARRIVED and np.linalg.norm(last - point.velocity) <= limits.gain:
+            return Point(target, last)
         if distance >= _ARRIVED:
             speed = min(limits.speed, float(braking_speed(distance, 0.0, limits)))
             wanted = way * (speed / distance)
