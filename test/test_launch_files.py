@@ -113,5 +113,5 @@ def test_the_arguments_beside_the_options_are_those_that_the_page_tells():
 
 
 def test_there_is_a_launch_file_of_each_system_and_they_are_installed():
-    assert '*shared_files("config", "launch")' in (ROOT / "setup.py").read_text()
+    assert '*shared_files("config", "examples", "launch")' in (ROOT / "setup.py").read_text()
     assert {path.name for path in FILES} == {"simulation.launch.py", "hardware.launch.py"}

@@ -51,8 +51,8 @@ def test_a_block_of_one_s_own_is_run_as_it_is(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unknown_name_lists_the_known_ones(kind):
     with pytest.raises(UserError) as caught:
-        registry.resolve(kind, "nemo")
-    assert f"{kind} 'nemo': unknown; known are {', '.join(registry.choices(kind))}" in str(
+        registry.resolve(kind, "xyz")
+    assert f"{kind} 'xyz': unknown; known are {', '.join(registry.choices(kind))}" in str(
         caught.value
     )
 
