@@ -110,9 +110,8 @@ def test_a_bad_value_is_refused_in_one_line_with_name_value_and_range(name, valu
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(
-        UserError, match=r"parameter populaton = 3: unknown; known are .*population"
-    ):
+    said = r"populaton = 3: unknown; did you mean population\? known are .*population"
+    with pytest.raises(UserError, match=said):
         build_settings(Settings, {"populaton": 3})
 
 
