@@ -69,7 +69,7 @@ def parameters_of(system, name):
         ({"reference_file": "x.csv"}, "a file goes with reference 'file'"),
         ({"model": "constant_curvature"}, "with filter_model = 'rod': the controller gets states"),
         ({"reference": "file", "reference_file": "x.csv"}, "'x.csv': no such file"),
-        ({"device": "gpu"}, "device = 'gpu': must be one of auto, cpu, cuda"),
+        ({"device": "gpu"}, "device = 'gpu': did you mean cpu? must be one of auto, cpu, cuda"),
         ({"device": "cuda", "controller": "none"}, "has no meaning for controller 'none'"),
         ({"device": "auto", "estimator": "cc"}, "device = 'auto': has no meaning for estimator cc"),
         ({"device": "cuda", "robot": "pcs_two_segments"}, "device = 'cuda': has no meaning for"),

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.patches import Circle, Rectangle
 
 from softcr_models import CosseratRod, Robot, load_robot
 
-_ROBOT = "examples/upright_four_chambers.yaml"
+_ROBOT = Path(__file__).resolve().parents[2] / "examples" / "upright_four_chambers.yaml"
 _PRESSURE = 60e3  # of the chambers at x > 0 in the bent view [Pa]
 _BODY, _CAP, _CHAMBER, _AXIS, _INK = "#cfe0f5", "#8a97a6", "#f6c89f", "#c5221f", "#1f2933"
 
