@@ -321,6 +321,6 @@ def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch
 
 
 def test_an_unknown_controller_is_one_line(tmp_path):
-    settings = load_study("tuning/nempc").settings(controller="nemo")
-    with pytest.raises(UserError, match="'nemo': unknown; known are ilqr, lqr, nempc"):
+    settings = load_study("tuning/nempc").settings(controller="xyz")
+    with pytest.raises(UserError, match="'xyz': unknown; known are ilqr, lqr, nempc"):
         Runner(tmp_path, console=Console(file=io.StringIO())).run("tuning/nempc", settings)

@@ -252,7 +252,7 @@ def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(
     assert numbers["verdict"]["failed"]
     begin = "NOT good: controller: Mine.tick: ZeroDivisionError: no idea (mine.py, line "
     assert numbers["verdict"]["line"].startswith(begin)
-    assert numbers["command"].startswith("softcr ")
+    assert numbers["command"].startswith("softcr")
     page = summary.with_name("report.html").read_text()
     title = page.partition("<title>")[2].partition("</title>")[0]
     assert "controller" in title

@@ -164,8 +164,8 @@ def test_what_is_no_such_file_says_why(tmp_path, kind, what):
 def test_files_that_are_not_there_are_told_with_those_that_are(tmp_path, kind):
     shipped, load = KINDS[kind]
     name = shipped.removesuffix(".yaml").split("/")[1]
-    line = line_about(load, "nemo")
-    assert "'nemo': unknown; known are " in line
+    line = line_about(load, "xyz")
+    assert "'xyz': unknown; known are " in line
     assert name in line
     (tmp_path / "other.yaml").write_text("")
     line = line_about(load, tmp_path / "nemo.yaml")
