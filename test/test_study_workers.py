@@ -251,5 +251,5 @@ def test_a_run_that_is_killed_twice_goes_on(place, tmp_path):
 
 def test_a_cluster_that_does_not_answer_is_one_line():
     pytest.importorskip("distributed", reason="needs Dask: pip install 'softcr[cluster]'")
-    with pytest.raises(UserError, match="--cluster tcp://127.0.0.1:1: "):
+    with pytest.raises(UserError, match=r"--cluster tcp://127\.0\.0\.1:1: "):
         ClusterWorkers("tcp://127.0.0.1:1")
