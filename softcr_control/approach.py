@@ -11,7 +11,8 @@ class Approach:
 
     The aim goes from the tip's position to the reference in equal steps. It is never faster than
     the reference by more than their distance over `DURATION`, and lies between the two, where the
-    robot can be.
+    robot can be. Wanted states of a reference are left as they are: a controller that follows those
+    instead of the tip's position goes back at once.
     """
 
     def __init__(self) -> None:

@@ -12,6 +12,7 @@ robot to rest.
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -27,7 +28,7 @@ from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference, as_rotations
 from softcr_models.limits import limit_command
-from softcr_models.model import TIP, nominal_parameters, parameter_values, told_by
+from softcr_models.model import TIP, nominal_parameters, told_by
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -299,14 +300,20 @@ class ControllerBlock(BlockBase):
         rows = samples[self._wanted].value
         estimate = samples[self._lead_topic].value
         inputs = self._measured(estimate, samples.get(self._actuators))
-        if self._venting or self._held is not None:
-            self._approach.begin(self._tip(estimate, inputs), now)
         aim = rows.tip_positions if rows.shift is None else rows.tip_positions + rows.shift
-        aim = self._approach.towards(aim, now, rows.period)
         reference = Reference(
             rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
         )
-        answer = self.controller.command(self._observation(estimate, reference, inputs))
+        observation = self._observation(estimate, reference, inputs)
+        if self._venting or self._held is not None:
+            pose = observation.output(TIP) if observation.tip is None else observation.tip
+            self._approach.begin(pose[:3, 3], now)
+        on_the_way = self._approach.towards(aim, now, rows.period)
+        if on_the_way is not aim:
+            observation = replace(
+                observation, reference=replace(reference, tip_positions=on_the_way)
+            )
+        answer = self.controller.command(observation)
         plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
         self._answered.append(now)
         if isinstance(answer, Command):
@@ -511,15 +518,6 @@ class ControllerBlock(BlockBase):
             )
         inputs: np.ndarray = estimate.inputs
         return inputs
-
-    def _tip(self, estimate: Any, inputs: np.ndarray) -> np.ndarray:
-        """(3,) estimated position [m]."""
-        if not self._needs_state:
-            position: np.ndarray = estimate.pose().matrix[:3, 3]
-            return position
-        row = parameter_values(self.model.parameters, estimate.parameters)
-        poses = self.model.observe((TIP,), estimate.state[None], inputs[None], row[None])[TIP]
-        return np.array(poses[0, :3, 3])
 
     def _observation(self, estimate: Any, reference: Reference, inputs: np.ndarray) -> Observation:
         state, parameters, tip = None, {}, None

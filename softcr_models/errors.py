@@ -13,6 +13,7 @@ class UserError(Exception):
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """`did you mean NAME? ` with the known name that is nearest to a misspelt one; empty where none
-    is near."""
-    near = get_close_matches(str(word), list(known), n=1)
+    is near. Another number, of a version perhaps, is no misspelt one."""
+    named = any(map(str.isalpha, str(word)))
+    near = get_close_matches(str(word), list(known), n=1) if named else []
     return f"did you mean {near[0]}? " if near else ""

@@ -14,7 +14,6 @@ files, folders and interfaces, is fixed when the node starts, and so is a field 
 """
 
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -279,8 +278,7 @@ def parsed(setting: Setting, text: str, name: str) -> Any:
             raise ValueError
         return convert(text)
     except (KeyError, ValueError):
-        # another number, of a version perhaps, is no slip of the pen
-        near = did_you_mean(text, setting.choices) if re.search("[A-Za-z]", text) else ""
+        near = did_you_mean(text, setting.choices)
         raise UserError(f"{name} = {text!r}: {near}must be {setting.allowed}") from None
 
 

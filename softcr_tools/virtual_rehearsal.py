@@ -47,7 +47,7 @@ def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> Virtu
 def around_a_bench(options: HardwareOptions, warn: Callable[[str], None]) -> VirtualSystem:
     """The loop of `softcr up hardware` around an emulated bench whose robot is as its file says;
     otherwise as `rehearsed`."""
-    # beside the loop: the valves' cycle of 1 kHz, and nodes of pressures and of cameras
+    # beside the loop: the valves' cycle of 1 kHz; what the sensors' nodes take is not known here
     drivers = typical_cycle(memory_cycle()) * 1e3
     return replace(_around(options, {}, warn), others=drivers)
 

@@ -18,8 +18,15 @@ def test_the_way_leads_from_the_tip_to_the_reference(begin, wanted, speed, ticks
     assert way.towards(tips, 0, PERIOD) is tips  # there is nothing to come back from
     way.begin(begin, 0)
     aims = way.towards(tips, round(1e9 * PERIOD * ticks), PERIOD)
-    share = np.minimum(times / DURATION, 1.0)
-    np.testing.assert_allclose(aims, begin + share * (tips - begin), atol=1e-9)
+    if ticks == 0:
+        np.testing.assert_allclose(aims[0], begin, atol=1e-12)
+    behind = times[:, 0] >= DURATION
+    np.testing.assert_array_equal(aims[behind], tips[behind])
+    # on the line between the two, no nearer to the reference than time has passed
+    to_tip, to_aim = (np.linalg.norm(each - begin, axis=1) for each in (tips, aims))
+    left = np.linalg.norm(tips - aims, axis=1)
+    np.testing.assert_allclose(to_aim + left, to_tip, atol=1e-9)
+    assert (to_aim <= to_tip * np.minimum(times[:, 0] / DURATION, 1.0) + 1e-9).all()
     steps = np.linalg.norm(np.diff(aims, axis=0), axis=1)
     farthest = np.linalg.norm(tips - begin, axis=1).max()
     assert steps.max() <= PERIOD * (np.linalg.norm(speed) + farthest / DURATION) + 1e-9

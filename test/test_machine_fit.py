@@ -1,6 +1,7 @@
 """What is started on this machine: the loop's parts are timed before."""
 
 import math
+import time
 
 import pytest
 
@@ -126,5 +127,12 @@ def test_the_loop_of_the_bench_is_timed_around_an_emulated_one(tmp_path, monkeyp
     assert found.others > machine_fit.LOOKED_AT  # the valves' cycle
 
 
-def test_cores_are_those_of_this_process():
-    assert 0.0 < cores_that_can_be_had() <= machine_fit.CORES
+@pytest.mark.parametrize(("speed", "cores"), [(0.0, 0.0), (1e6, machine_fit.CORES)])
+def test_cores_are_counted_by_the_processor_s_time(monkeypatch, speed, cores):
+    """A quota lets it go more slowly than the clock; more than the cores there are never counts."""
+
+    def processor_time(clock=time.perf_counter):
+        return speed * clock()
+
+    monkeypatch.setattr(machine_fit.time, "thread_time", processor_time)
+    assert cores_that_can_be_had() == cores

@@ -169,7 +169,10 @@ def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch)
         ({"model": "nowhere.py:Cube"}, "nowhere.py:Cube"),
         ({"plant": SPRING, "plant.mass": "many"}, "option plant.mass = 'many': must be a number"),
         ({"plant": SPRING, "plant.mass": "99"}, "parameter mass = 99.0: must be a number above"),
-        ({"plant": SPRING, "plant.colour": "red"}, "option plant.colour = 'red': unknown; did"),
+        (
+            {"plant": SPRING, "plant.colour": "red"},
+            "option plant.colour = 'red': unknown; did you mean plant.lag? known are plant.mass",
+        ),
         ({"plant": SPRING, "tip_mass_factor": "1.3"}, "tip_mass_factor = 1.3: has no meaning for"),
         ({"estimator": VELOCITY}, "needs a state and gets the tip alone"),
         ({"controller.gain": "3"}, "option controller.gain = '3': unknown"),

@@ -262,8 +262,9 @@ def simulate(results: Path, *arguments: str, with_priorities: bool = True) -> Pa
     # a domain of its own: nodes of earlier tests may still be heard of in theirs
     own = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, env=own)
-    # on a busy machine the robot may be vented, which is 1: it is no matter of replays
-    assert done.returncode in ((0, 1) if "wall" in arguments else (0,)), done.stdout + done.stderr
+    # on a busy machine the robot may be vented, which is 1: that is no matter of replays
+    vented = "wall" in arguments and done.returncode == 1 and "was vented" in done.stdout
+    assert done.returncode == 0 or vented, done.stdout + done.stderr
     return results / "latest"
 
 

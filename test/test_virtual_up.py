@@ -242,17 +242,20 @@ class Mine:
 """
 
 
-def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(tmp_path, capsys):
+def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(
+    tmp_path, capsys, monkeypatch
+):
     (tmp_path / "mine.py").write_text(RAISES)
     words = ["--robot", "licher2025", "--plant-errors", "same_structure", "--reference", "setpoint"]
     words += ["--controller", f"{tmp_path}/mine.py:Mine", "--results", str(tmp_path / "results")]
+    monkeypatch.setattr("sys.argv", ["softcr", *VIRTUAL, *words])
     assert main([*VIRTUAL, *words]) == 1
     (summary,) = (tmp_path / "results").glob("2*/summary.json")
     numbers = json.loads(summary.read_text())
     assert numbers["verdict"]["failed"]
     begin = "NOT good: controller: Mine.tick: ZeroDivisionError: no idea (mine.py, line "
     assert numbers["verdict"]["line"].startswith(begin)
-    assert numbers["command"].startswith("softcr")
+    assert numbers["command"].startswith("softcr ")
     page = summary.with_name("report.html").read_text()
     title = page.partition("<title>")[2].partition("</title>")[0]
     assert "controller" in title
