@@ -12,12 +12,13 @@ POINTS = st.tuples(*[st.floats(-0.2, 0.2)] * 3).map(np.array)
 
 @given(begin=POINTS, wanted=POINTS, speed=POINTS, ticks=st.integers(0, 100))
 def test_the_way_leads_from_the_tip_to_the_reference(begin, wanted, speed, ticks):
-    times = PERIOD * np.arange(ticks, ticks + 10)[:, None]
+    now = round(1e9 * PERIOD * ticks)  # stamps are whole nanoseconds
+    times = (1e-9 * now + PERIOD * np.arange(10))[:, None]
     tips = wanted + speed * times
     way = Approach()
     assert way.towards(tips, 0, PERIOD) is tips  # there is nothing to come back from
     way.begin(begin, 0)
-    aims = way.towards(tips, round(1e9 * PERIOD * ticks), PERIOD)
+    aims = way.towards(tips, now, PERIOD)
     if ticks == 0:
         np.testing.assert_allclose(aims[0], begin, atol=1e-12)
     behind = times[:, 0] >= DURATION
