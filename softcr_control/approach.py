@@ -44,5 +44,5 @@ class Approach:
             self._from = None
             return tips
         share = np.minimum((passed + period * np.arange(len(tips))) / DURATION, 1.0)[:, None]
-        on_the_way: np.ndarray = self._from + share * (tips - self._from)
+        on_the_way: np.ndarray = (1.0 - share) * self._from + share * tips
         return on_the_way
