@@ -32,12 +32,30 @@ def content_of(path: Path, largest: int = LARGEST) -> bytes:
     """
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its writer
     with open(number, "rb") as file:
-        about = os.fstat(number)
-        if not stat.S_ISREG(about.st_mode):
-            raise UserError(f"{path}: is no regular file")
-        if about.st_size > largest:
-            raise UserError(f"{path}: has {about.st_size} bytes, allowed are {largest}")
+        _require(path, os.fstat(number), largest)
         return file.read(largest + 1)[:largest]
+
+
+def regular(path: Path, largest: int) -> Path:
+    """The path, for readers that open a file themselves.
+
+    Args:
+        path: of a regular file; a device or a pipe would never end.
+        largest: size that is allowed [byte].
+
+    Raises:
+        UserError: it is no regular file, or larger.
+        OSError: there is none.
+    """
+    _require(path, os.stat(path), largest)
+    return path
+
+
+def _require(path: Path, about: os.stat_result, largest: int) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise UserError(f"{path}: is no regular file")
+    if about.st_size > largest:
+        raise UserError(f"{path}: has {about.st_size} bytes, allowed are {largest}")
 
 
 def parsed_json(text: str | bytes) -> Any:
@@ -56,11 +74,12 @@ def arrays_of(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a file of numpy's (.npz), without what is pickled.
 
     Raises:
+        UserError: it is no regular file, or larger than `LARGEST_ARRAYS`.
         ValueError: it is none, holds objects, or unpacks to more than `LARGEST_ARRAYS`.
         OSError: it cannot be read.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(regular(path, LARGEST_ARRAYS)) as archive:
             size = sum(each.file_size for each in archive.infolist())
         if size > LARGEST_ARRAYS:
             raise ValueError(f"it unpacks to {size} bytes, allowed are {LARGEST_ARRAYS}")

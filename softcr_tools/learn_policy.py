@@ -17,7 +17,7 @@ from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
 from softcr_models.robot import load_robot
-from softcr_runtime.command_line import command
+from softcr_runtime.command_line import RobotName, command
 from softcr_runtime.console import say
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def policy(
     rods: PlantSettings,
     judging: JudgingSettings,
     *,
-    robot: str = "tendon_arm",
+    robot: RobotName = "tendon_arm",
     weightless: bool = False,
     output: Path | None = None,
     fresh: bool = False,
@@ -63,9 +63,8 @@ def policy(
     """Learn a policy that brings a rod's tip to goals, or along a goal that moves.
 
     A stopped training goes on from its last judgement when the same command is given again. The
-    checkpoint of gps, fitted_gps and gradient is pickled: go on with these only in directories that
-    you trained yourself. Other checkpoints, and the policy itself, OUTPUT/policy.safetensors, hold
-    numbers alone and can be handed on.
+    checkpoint and the policy itself, OUTPUT/policy.safetensors, hold numbers alone and can be
+    passed on.
 
     Args:
         robot: name or YAML file of a rod.

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surrogate_models import SMALL, quick_fits, small_network
 
+from softcr_learning import checkpoints
 from softcr_learning.surrogate.initial_network import blank_network
 from softcr_learning.surrogate.losses import loop_error
 from softcr_learning.surrogate.rod_residual import RodResidual
@@ -517,6 +518,8 @@ def test_broken_files_are_refused_in_one_line(tmp_path):
     refused("not a training card")
     sheet.write_text(json.dumps(json.loads(card) | {"intervals": 0}))
     refused("intervals")
+    sheet.write_text(json.dumps(json.loads(card) | {"intervals": 10**9}))  # 100 GB if allocated
+    refused("its card asks for")
     sheet.write_text(card)
     files.load(path)
 
@@ -574,7 +577,7 @@ def test_a_stopped_training_goes_on_where_it_was(tmp_path):
         with pytest.raises(Stopped):
             train(robot, few, tmp_path / "halted", stop)
         halted, card = train(robot, few, tmp_path / "halted")
-        torch.save({"settings": "{}"}, tmp_path / "other.checkpoint")
+        checkpoints.save(tmp_path / "other.checkpoint", {"settings": "{}"})
         with pytest.raises(UserError, match="other settings"):
             train(robot, few, tmp_path / "other")
     finally:

@@ -10,6 +10,7 @@ from surrogate_models import SMALL, quick_fits
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from softcr_learning import checkpoints
 from softcr_learning.surrogate import training
 from softcr_learning.surrogate.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
 from softcr_learning.surrogate.gathered_loop import gathered_loop_error
@@ -166,7 +167,7 @@ def test_a_recorded_training_goes_on_where_it_was(tmp_path, data, recorded, monk
 
 def test_a_checkpoint_of_another_device_is_refused(tmp_path, data):
     kept = {"settings": FEW.model_dump_json(), "states": [], "device": "cuda"}
-    torch.save(kept, tmp_path / "other.checkpoint")
+    checkpoints.save(tmp_path / "other.checkpoint", kept)
     with pytest.raises(UserError, match="on another device"):
         trained(tmp_path / "other", data)
 

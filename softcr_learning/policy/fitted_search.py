@@ -1,6 +1,7 @@
 """Guided policy search with dynamics that are fitted to samples: the thesis's way."""
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,20 @@ class FittedSearch(GuidedSearch):
         """See `MotionLearner`."""
         super().__init__(plant, task, settings)
         self._seen: deque[np.ndarray] = deque(maxlen=settings.memory)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """See `MotionLearner`."""
+        return super().state | {"seen": list(self._seen)}
+
+    def go_on(self, state: dict[str, Any]) -> None:
+        """See `MotionLearner`."""
+        super().go_on(state)
+        width = 2 * self.directions.count + self.plant.model.inputs.size
+        for each in state["seen"]:
+            if each.shape != (len(each), width):
+                raise ValueError(f"steps have the shape {each.shape}, must have {width} columns")
+            self._seen.append(each)
 
     def episodes(self) -> Episodes:
         """Those of a round, siblings one after the other."""

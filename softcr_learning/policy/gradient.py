@@ -7,17 +7,12 @@ network to them; single steps of the network along the gradient would hardly use
 cost is that of the guided search, the derivatives are those of `linearisation`.
 """
 
-from collections import deque
-
 import numpy as np
 
 from softcr_learning.policy.linearisation import Linearisation
 from softcr_learning.policy.motion_learner import MotionLearner, policy_slopes
 from softcr_learning.policy.motions import Motions
-from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.regression import Targets
-from softcr_learning.policy.tasks import Task
-from softcr_learning.policy.training_settings import TrainingSettings
 
 _STEP = 0.3
 """By which the action of a motion moves whose gradient is the largest."""
@@ -25,11 +20,6 @@ _STEP = 0.3
 
 class GradientSearch(MotionLearner):
     """Learning through derivatives, round by round; see `MotionLearner`."""
-
-    def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
-        """See `MotionLearner`."""
-        super().__init__(plant, task, settings)
-        self._memory: deque[Targets] = deque(maxlen=settings.memory)
 
     def round(self) -> None:
         """Moves actions of new motions against the exact gradient of their costs."""
@@ -42,9 +32,9 @@ class GradientSearch(MotionLearner):
         )
         slopes = policy_slopes(network, motions, linear)
         by_action = action_gradients(linear, pull, slopes, own.horizon)
-        self._memory.append(_moved(motions, linear, by_action))
+        self.memory.append(_moved(motions, linear, by_action))
         self.regression.slow_down(1.0 + (own.last_rate - 1.0) * self.progress)
-        self.regression.fit(Targets.joined(self._memory), own.updates, own.batch, 0.0)
+        self.regression.fit(Targets.joined(self.memory), own.updates, own.batch, 0.0)
 
 
 def _moved(motions: Motions, linear: Linearisation, by_action: np.ndarray) -> Targets:

@@ -8,8 +8,6 @@ curvature of the local controllers' costs: an average over different solutions i
 matters little.
 """
 
-from collections import deque
-
 import numpy as np
 
 from softcr_control.policy.network import PolicyNetwork
@@ -17,10 +15,8 @@ from softcr_learning.policy.linearisation import Linearisation
 from softcr_learning.policy.local_control import LocalControl, local_control
 from softcr_learning.policy.motion_learner import MotionLearner, policy_slopes
 from softcr_learning.policy.motions import Motions
-from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.regression import Targets
-from softcr_learning.policy.tasks import Episodes, Task
-from softcr_learning.policy.training_settings import TrainingSettings
+from softcr_learning.policy.tasks import Episodes
 
 _REACH = 0.5  # of feedback: deviations beyond are not linear any more [coordinates]
 _MEAN_WEIGHT = 0.25  # of the regression's weights
@@ -28,11 +24,6 @@ _MEAN_WEIGHT = 0.25  # of the regression's weights
 
 class GuidedSearch(MotionLearner):
     """A guided policy search, round by round; see `MotionLearner`."""
-
-    def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
-        """See `MotionLearner`."""
-        super().__init__(plant, task, settings)
-        self._memory: deque[Targets] = deque(maxlen=settings.memory)
 
     def round(self) -> None:
         """Learns from new goals.
@@ -52,8 +43,8 @@ class GuidedSearch(MotionLearner):
             )  # fmt: skip
             better = self._improve(network, episodes, motions, control)
         self.taught = self.share(motions)
-        self._memory.append(_targets(motions, linear, control, better))
-        targets = Targets.joined(self._memory)
+        self.memory.append(_targets(motions, linear, control, better))
+        targets = Targets.joined(self.memory)
         self.regression.slow_down(1.0 + (own.last_rate - 1.0) * self.progress)
         self.regression.fit(targets, own.updates, own.batch, own.around)
 

@@ -1,5 +1,6 @@
 """What learners have in common that know how rods' motions change with states and actions."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,12 @@ from softcr_control.policy.observation import observation_of
 from softcr_learning.policy.linearisation import Directions, Linearisation, linearise
 from softcr_learning.policy.motions import Act, Motions, roll
 from softcr_learning.policy.plant import Plant
-from softcr_learning.policy.regression import Regression
+from softcr_learning.policy.regression import Regression, Targets
 from softcr_learning.policy.tasks import SUCCESS, Episodes, Task
 from softcr_learning.policy.tip_costs import even_weights, nearest_weights
 from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models.errors import UserError
 
-_GIVEN = ("plant", "task", "settings", "observation")
 _FLOOR = 0.6 * SUCCESS  # width of the cost, over the length: nearer is not better
 _WIDTH_MOVING = 0.005  # and where goals move
 _NOISY = 0.7  # share of the motions that are disturbed
@@ -34,6 +34,7 @@ class MotionLearner:
         random: numbers.
         samples: steps of rods so far: under random inputs, network and controllers.
         lanes: steps of rods so far for derivatives, which a real robot could not make.
+        memory: what the last rounds taught.
     """
 
     def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
@@ -59,6 +60,7 @@ class MotionLearner:
         self.random = np.random.default_rng(settings.seed)
         sizes = (self.observation.size, *settings.hidden, plant.model.inputs.size)
         self.regression = Regression(sizes, settings.learning_rate, settings.seed)
+        self.memory: deque[Targets] = deque(maxlen=settings.memory)
         states = _excited(plant, self.random)
         self.samples, self.lanes = len(states), 0
         self.directions = Directions.of_motion(
@@ -68,11 +70,29 @@ class MotionLearner:
     @property
     def state(self) -> dict[str, Any]:
         """All that a learner of the same plant, task and settings needs to go on as this one."""
-        return {name: each for name, each in vars(self).items() if name not in _GIVEN}
+        return {
+            "samples": self.samples,
+            "lanes": self.lanes,
+            "random": self.random.bit_generator.state,
+            "regression": self.regression.state,
+            "memory": [vars(each) for each in self.memory],
+        }
 
     def go_on(self, state: dict[str, Any]) -> None:
-        """As the learner would have that had this state."""
-        vars(self).update(state)
+        """As the learner would have that had this state.
+
+        Raises:
+            LookupError, RuntimeError, TypeError, ValueError: it is the state of another learner.
+        """
+        self.samples, self.lanes = int(state["samples"]), int(state["lanes"])
+        self.random.bit_generator.state = state["random"]
+        self.regression.go_on(state["regression"])
+        for each in state["memory"]:
+            targets = Targets(**each)
+            targets.require(
+                self.observation.size, self.plant.model.inputs.size, self.directions.count
+            )
+            self.memory.append(targets)
 
     @property
     def network(self) -> PolicyNetwork:

@@ -3,11 +3,13 @@
 from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 
 from softcr_control.policy.network import PolicyNetwork
+from softcr_learning.checkpoints import put_optimiser
 
 _EVEN = 0.003
 """Weight of deviations that cost nothing, so that the network says something there, too."""
@@ -31,6 +33,18 @@ class Targets:
     seen_by: np.ndarray
     actions_by: np.ndarray
     weights: np.ndarray
+
+    def require(self, n: int, m: int, r: int) -> None:
+        """Compares the shapes with those of a learner.
+
+        Raises:
+            ValueError: they are others.
+        """
+        places = len(self.seen)
+        wanted = [(places, *each) for each in ((n,), (m,), (n, r), (m, r), (m, m))]
+        found = [each.shape for each in vars(self).values()]
+        if found != wanted:
+            raise ValueError(f"targets have the shapes {found}, must have {wanted}")
 
     @classmethod
     def joined(cls, parts: "deque[Targets]") -> "Targets":
@@ -72,6 +86,25 @@ class Regression:
             [(each.weight.detach().numpy().copy(), each.bias.detach().numpy().copy())
              for each in self._layers]
         )  # fmt: skip
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that changes as it is fitted."""
+        return {
+            "module": self.module.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "random": self._random.bit_generator.state,
+        }
+
+    def go_on(self, state: dict[str, Any]) -> None:
+        """As the regression would have that had this state.
+
+        Raises:
+            ValueError, RuntimeError: it is the state of another network.
+        """
+        self.module.load_state_dict(state["module"])
+        put_optimiser(self.optimiser, state["optimiser"])
+        self._random.bit_generator.state = state["random"]
 
     def slow_down(self, share: float) -> None:
         """Goes on with a share of the first learning rate."""

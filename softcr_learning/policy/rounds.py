@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from softcr_control.policy.policy_file import Policy, save_policy
+from softcr_control.policy.policy_file import Policy, load_policy, save_policy
+from softcr_learning import checkpoints
 from softcr_learning.policy.evaluation import Figures, Judgement, judge
 from softcr_learning.policy.fitted_search import FittedSearch
 from softcr_learning.policy.gradient import GradientSearch
@@ -13,7 +15,7 @@ from softcr_learning.policy.guided import GuidedSearch
 from softcr_learning.policy.judging import FRESH, Judging, Report, Trained
 from softcr_learning.policy.motion_learner import MotionLearner
 from softcr_learning.policy.plant import Plant
-from softcr_learning.policy.run_directory import claim, save_rounds, saved_rounds
+from softcr_learning.policy.run_directory import claim
 from softcr_learning.policy.tasks import Task
 from softcr_learning.policy.training_settings import TrainingSettings
 
@@ -36,16 +38,19 @@ def train_in_rounds(
 
     Raises:
         UserError: the plant's inputs follow their commands late, or the run's directory holds a
-            checkpoint of other settings.
+            checkpoint of other settings, or one that cannot be read.
     """
     begin = time.process_time()
     learner = _LEARNERS[settings.algorithm](plant, task, settings)
     far = _Progress(_policy(learner, None, 0.0, judging))
     if run is not None:
-        claim(run, settings)
-        if saved := saved_rounds(run):
-            learner.go_on(saved["learner"])
-            far = saved["progress"]
+        file, best = claim(run, settings), run / "policy"
+
+        def go_on(state: dict[str, Any]) -> None:
+            learner.go_on(state["learner"])
+            far.go_on(state["progress"], load_policy(best))
+
+        checkpoints.resume(file, go_on)
     every = judging.every or settings.samples
     following = (learner.samples // every + 1) * every if far.history else every
     while not far.history or learner.samples < settings.samples:
@@ -63,9 +68,9 @@ def train_in_rounds(
                 far.best = found
                 far.policy = _policy(learner, found.figures, far.seconds, judging)
                 if run is not None:
-                    save_policy(far.policy, run / "policy")
+                    save_policy(far.policy, best)
             if run is not None:
-                save_rounds(run, {"learner": learner.state, "progress": far})
+                checkpoints.save(file, {"learner": learner.state, "progress": far.state})
             if judging.enough(found.figures):
                 break
         begin = time.process_time()
@@ -87,6 +92,25 @@ class _Progress:
     history: list[Report] = field(default_factory=list)
     best: Judgement | None = None
     seconds: float = 0.0
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that is told here but the policy, which is a file of its own."""
+        history = [{**vars(each), "judgement": vars(each.judgement)} for each in self.history]
+        best = next(i for i, each in enumerate(self.history) if each.judgement is self.best)
+        return {"history": history, "best": best, "seconds": self.seconds}
+
+    def go_on(self, state: dict[str, Any], policy: Policy) -> None:
+        """As the progress that had this state, and this policy as its best.
+
+        Raises:
+            LookupError, TypeError, ValueError: it is no such state.
+        """
+        for each in state["history"]:
+            samples, seconds = int(each["samples"]), float(each["seconds"])
+            self.history.append(Report(samples, seconds, Judgement(**each["judgement"])))
+        self.best = self.history[state["best"]].judgement
+        self.seconds, self.policy = float(state["seconds"]), policy
 
 
 def _policy(

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,13 @@ from stable_baselines3.common.noise import NormalActionNoise
 
 from softcr_control.policy.network import PolicyNetwork
 from softcr_control.policy.policy_file import Policy, save_policy
+from softcr_learning import checkpoints
 from softcr_learning.policy.environment import Environment
 from softcr_learning.policy.evaluation import Figures, Judgement, judge
 from softcr_learning.policy.judging import FRESH, Judging, Report, Trained
 from softcr_learning.policy.plant import Plant
 from softcr_learning.policy.rounds import train_in_rounds
-from softcr_learning.policy.run_directory import claim, save_checkpoint, saved_checkpoint
+from softcr_learning.policy.run_directory import CHECKPOINT, claim
 from softcr_learning.policy.sb3_environment import LanesVecEnv
 from softcr_learning.policy.tasks import Task
 from softcr_learning.policy.training_settings import ROUNDS, TrainingSettings
@@ -53,7 +56,8 @@ def train(
         show: called after every step of the environments.
 
     Raises:
-        UserError: the run's directory holds a checkpoint of other settings.
+        UserError: the run's directory holds a checkpoint of other settings, or one that cannot be
+            read.
     """
     if settings.algorithm in ROUNDS:
         with one_thread():
@@ -63,9 +67,10 @@ def train(
             Environment(plant, task, settings.environments, settings.seed, settings.beta),
             squashed=settings.algorithm == "ppo",
         )
-        checkpoint = None if run is None else Checkpoint(run, settings)
-        model = (checkpoint and checkpoint.model(environment)) or new_model(environment, settings)
-        watcher = _Watcher(plant, task, settings, judging, checkpoint, show)
+        model = new_model(environment, settings)
+        if run is not None and checkpoints.resume(claim(run, settings), partial(_go_on, model)):
+            environment.seed(settings.seed + model.num_timesteps)
+        watcher = _Watcher(plant, task, settings, judging, run, show)
         if model.num_timesteps == 0 and hasattr(model, "replay_buffer"):
             watcher.timed(lambda: fill(model, environment, settings))
         left = settings.samples - model.num_timesteps
@@ -144,48 +149,44 @@ def actor_of(model: Any) -> PolicyNetwork:
     return PolicyNetwork.of_layers(layers, "tanh" if isinstance(model, PPO) else "relu")
 
 
-class Checkpoint:
-    """A training's state on disk, so that it can go on."""
+def _state_of(model: Any) -> dict[str, Any]:
+    """Parameters, counters and buffer of a model of stable-baselines3."""
+    buffer = vars(model.replay_buffer) if hasattr(model, "replay_buffer") else {}
+    return {
+        "parameters": model.get_parameters(),
+        "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
+        "buffer": {name: value for name, value in buffer.items()
+                   if isinstance(value, np.ndarray) or name in ("pos", "full")},
+    }  # fmt: skip
 
-    def __init__(self, run: Path, settings: TrainingSettings) -> None:
-        """See the class.
 
-        Raises:
-            UserError: the directory holds a run with other settings.
-        """
-        self.run, self._settings = run, settings
-        claim(run, settings)
+def _go_on(model: Any, state: dict[str, Any]) -> None:
+    """Puts what `_state_of` told into a model that has learned nothing.
 
-    def model(self, environment: LanesVecEnv) -> Any | None:
-        """The model that was saved; None where there is none.
-
-        Raises:
-            UserError: the checkpoint cannot be read.
-        """
-        kept = saved_checkpoint(self.run)
-        if not kept:
-            return None
-        model = new_model(environment, self._settings)
-        model.set_parameters(kept["parameters"], device="cpu")
-        for name, value in kept["counters"].items():
-            setattr(model, name, value)
-        for name, value in kept["buffer"].items():
-            array = isinstance(value, torch.Tensor)
-            setattr(model.replay_buffer, name, value.numpy() if array else value)
-        environment.seed(self._settings.seed + model.num_timesteps)
-        return model
-
-    def save(self, model: Any) -> None:
-        """Writes parameters, counters and buffer."""
-        buffer = vars(model.replay_buffer) if hasattr(model, "replay_buffer") else {}
-        arrays = {name: torch.from_numpy(value) for name, value in buffer.items()
-                  if isinstance(value, np.ndarray)}  # fmt: skip
-        content = {
-            "parameters": model.get_parameters(),
-            "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
-            "buffer": arrays | {name: buffer[name] for name in ("pos", "full") if name in buffer},
-        }
-        save_checkpoint(self.run, content)
+    Raises:
+        ValueError: the state is that of another model.
+    """
+    own = _state_of(model)
+    for part in ("parameters", "counters", "buffer"):
+        if state[part].keys() != own[part].keys():
+            raise ValueError(f"{part}: must be {', '.join(own[part])}")
+    for name, values in state["parameters"].items():
+        holder = attrgetter(name)(model)
+        if isinstance(holder, torch.optim.Optimizer):
+            checkpoints.put_optimiser(holder, values)
+        else:
+            holder.load_state_dict(values)
+    for name, value in state["counters"].items():
+        setattr(model, name, int(value))
+    for name, value in state["buffer"].items():
+        found, wanted = (
+            (np.shape(each), np.asarray(each).dtype) for each in (value, own["buffer"][name])
+        )
+        if found != wanted:
+            raise ValueError(f"{name} of the buffer has the form {found}, must have {wanted}")
+        setattr(model.replay_buffer, name, value)
+    if state["buffer"] and not 0 <= state["buffer"]["pos"] < model.replay_buffer.buffer_size:
+        raise ValueError(f"pos {state['buffer']['pos']} of the buffer lies outside it")
 
 
 class _Watcher(BaseCallback):
@@ -197,12 +198,12 @@ class _Watcher(BaseCallback):
         task: Task,
         settings: TrainingSettings,
         judging: Judging,
-        checkpoint: Checkpoint | None,
+        run: Path | None,
         show: Callable[[Report], None],
     ) -> None:
         super().__init__()
         self._plant, self._task, self._settings = plant, task, settings
-        self._judging, self._checkpoint, self._show = judging, checkpoint, show
+        self._judging, self._run, self._show = judging, run, show
         self.history: list[Report] = []
         self.best: Policy | None = None
         self._best: Judgement | None = None
@@ -245,10 +246,10 @@ class _Watcher(BaseCallback):
         self.history.append(Report(model.num_timesteps, self._seconds, found))
         if self._best is None or judging.better(found.figures, self._best.figures):
             self._best, self.best = found, self._policy(actor, found.figures)
-            if self._checkpoint is not None:
-                save_policy(self.best, self._checkpoint.run / "policy")
-        if self._checkpoint is not None:
-            self._checkpoint.save(model)
+            if self._run is not None:
+                save_policy(self.best, self._run / "policy")
+        if self._run is not None:
+            checkpoints.save(self._run / CHECKPOINT, _state_of(model))
         self._since = time.process_time()
         return found.figures
 

@@ -14,7 +14,10 @@ from softcr_models.errors import UserError
 from softcr_models.strain.kinematics import STRAINS
 
 _POSE = ("x", "y", "theta")
-_KNOWN = re.compile(rf"time|(?:{'|'.join(_POSE)})_\d+|torque_(?:{'|'.join(STRAINS)})_\d+")
+_UNITS = {
+    "time": "s", r"[xy]_\d+": "m", r"theta_\d+": "rad", rf"torque_{STRAINS[0]}_\d+": "N m",
+    rf"torque_(?:{STRAINS[1]}|{STRAINS[2]})_\d+": "N",
+}  # fmt: skip
 
 
 DEFAULT_LENGTH = 0.1
@@ -65,15 +68,20 @@ def read_motion(paths: Sequence[Path], length: float | None = None) -> ShapeMoti
     )
 
 
+def _unit_of(name: str) -> str | None:
+    """The unit of a column; None for another's."""
+    return next((unit for kind, unit in _UNITS.items() if re.fullmatch(kind, name)), None)
+
+
 def _trajectory(path: Path, length: float) -> ShapeMotion:
-    columns = read_columns(path, lambda name: _KNOWN.fullmatch(name) is not None)
+    columns = read_columns(path, _unit_of)
     markers = 0
     while f"x_{markers + 1}" in columns:
         markers += 1
     names = [f"{kind}_{marker + 1}" for marker in range(markers) for kind in _POSE]
     segments = max(
         (int(name.rpartition("_")[2]) for name in columns
-         if name.startswith("torque_") and _KNOWN.fullmatch(name)), default=0,
+         if name.startswith("torque_") and _unit_of(name)), default=0,
     )  # fmt: skip
     if segments > 8:
         raise UserError(f"{path}: torques of segment {segments}: must be of 8 segments at most")

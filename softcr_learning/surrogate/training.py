@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from softcr_learning import checkpoints
 from softcr_learning.surrogate import initial_network, training_data
 from softcr_learning.surrogate.device_optimisers import DeviceAdam, DeviceMuon, DeviceOptimiser
 from softcr_learning.surrogate.gathered_loop import gathered_loop_error
@@ -396,45 +397,46 @@ class _Trainer:
 
     def save(self) -> None:
         """Everything needed to go on later."""
-        part = self.checkpoint_path.with_name(self.checkpoint_path.name + ".part")
         kept = {
             "settings": self.settings.model_dump_json(),
             "states": [each.state_dict() for each in self._stateful],
             "generator": self.generator.get_state(),
             "device": self.network.mean.device.type,
-            "numbers": [self.iteration, self.seconds, float(self.skipped), float(self.epoch_loss)],
+            "iteration": self.iteration,
+            "seconds": self.seconds,
+            "skipped": float(self.skipped),
+            "epoch_loss": float(self.epoch_loss),
         }
-        torch.save(kept, part)
-        part.replace(self.checkpoint_path)
+        checkpoints.save(self.checkpoint_path, kept)
 
     def resume(self) -> None:
         """Goes on from a checkpoint of the same settings, if there is one.
 
         Raises:
-            UserError: it is one of other settings.
+            UserError: it cannot be read, or is one of other settings.
         """
-        if not self.checkpoint_path.is_file():
-            return
-        device = self.network.mean.device
-        # a generator's state lies on the host, wherever it draws
-        kept: dict[str, Any] = torch.load(
-            self.checkpoint_path, weights_only=True, map_location="cpu"
-        )
+        checkpoints.resume(self.checkpoint_path, self._go_on)
+
+    def _go_on(self, kept: dict[str, Any]) -> None:
         if (
             kept["settings"] != self.settings.model_dump_json()
-            or "states" not in kept
-            or kept.get("device") != device.type
+            or kept["device"] != self.network.mean.device.type
         ):
             raise UserError(
-                f"{self.checkpoint_path}: is of a training with other settings, on another device "
-                "or by another version of softcr; remove it, or train with --fresh"
+                f"{self.checkpoint_path}: is of a training with other settings, or on another "
+                "device; remove it, or train with --fresh"
             )
         for each, state in zip(self._stateful, kept["states"], strict=True):
-            each.load_state_dict(state)
+            if isinstance(each, torch.optim.Optimizer):
+                checkpoints.put_optimiser(each, state)
+            elif state.keys() == each.state_dict().keys():
+                each.load_state_dict(state)
+            else:
+                raise ValueError(f"a {type(each).__name__} has the entries {', '.join(state)}")
         self.generator.set_state(kept["generator"])
-        self.iteration, self.seconds, skipped, epoch_loss = kept["numbers"]
-        self.skipped.fill_(skipped)
-        self.epoch_loss.fill_(epoch_loss)
+        self.iteration, self.seconds = int(kept["iteration"]), float(kept["seconds"])
+        self.skipped.fill_(kept["skipped"])
+        self.epoch_loss.fill_(kept["epoch_loss"])
 
     def _log(self, losses: dict[str, float], figures: dict[str, float], seconds: float) -> None:
         row = {

@@ -11,6 +11,7 @@ from softcr_models.config import config_directory
 from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
 from softcr_models.rod.state import state_size
+from softcr_models.small_files import LARGEST_ARRAYS, content_of, regular
 from softcr_models.surrogate.card import Card
 from softcr_models.surrogate.ddpinn import DDPINN
 
@@ -39,19 +40,19 @@ def load(name_or_path: str | Path) -> tuple[DDPINN, Card]:
     path = _path_of(name_or_path)
     weights, sheet = files_of(path)
     try:
-        card = Card.model_validate_json(sheet.read_bytes())
+        card = Card.model_validate_json(content_of(sheet))
     except OSError as error:
         raise UserError(f"{sheet}: cannot be read as a training card: {error.strerror}") from None
     except ValidationError as error:
         problem = first_problem(error, Card)
         raise UserError(f"{sheet}: {problem}: not a training card") from None
     try:
-        tensors = load_file(weights)
+        tensors = load_file(regular(weights, LARGEST_ARRAYS))
     except (SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{weights}: cannot be read as weights: {reason}") from None
-    network = DDPINN(card.architecture, card.inputs, *_sizes(card))
-    expected = network.state_dict()
+    with torch.device("meta"):  # a card may ask for any size
+        expected = DDPINN(card.architecture, card.inputs, *_sizes(card)).state_dict()
     for name in sorted({*tensors, *expected}):
         if name not in expected:
             raise UserError(f"{weights}: holds {name!r}, which its card {sheet.name} does not know")
@@ -62,6 +63,7 @@ def load(name_or_path: str | Path) -> tuple[DDPINN, Card]:
             raise UserError(f"{weights}: {name} has shape {found}, its card asks for {wanted}")
         if not torch.isfinite(tensors[name]).all():
             raise UserError(f"{weights}: {name} holds numbers that are not finite")
+    network = DDPINN(card.architecture, card.inputs, *_sizes(card))
     network.load_state_dict(tensors)
     return network.eval().requires_grad_(False), card
 
