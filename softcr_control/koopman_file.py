@@ -10,7 +10,7 @@ import numpy as np
 from softcr_control.koopman import KoopmanModel, Lift, Scaling
 from softcr_control.koopman_lqr import KoopmanDesign, StaticModel, Weights
 from softcr_models.errors import UserError
-from softcr_models.small_files import arrays_of
+from softcr_models.small_files import arrays_of, content_of, parsed_json
 
 
 def save_design(stem: Path, design: KoopmanDesign) -> None:
@@ -49,7 +49,7 @@ def load_design(stem: Path) -> KoopmanDesign:
         UserError: absent, or not such files.
     """
     try:
-        described = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+        described = parsed_json(content_of(stem.with_suffix(".json")))
         arrays = arrays_of(stem.with_suffix(".npz"))
         model = KoopmanModel(
             float(described["period"]),

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.ndimage import gaussian_filter1d
 
 from softcr_models.errors import UserError
+from softcr_models.small_files import content_of
 from softcr_runtime.whole_files import write_whole
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -49,10 +50,9 @@ class LearnedMotion(BaseModel):
     def load(cls, path: Path) -> "LearnedMotion":
         """Raises UserError where the file is not there, or is none of these."""
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise UserError(f"{path}: cannot be read: {reason}") from None
+            return cls.model_validate_json(content_of(path))
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "content"

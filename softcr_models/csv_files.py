@@ -6,6 +6,7 @@ found from the file itself.
 
 import csv
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_models.errors import UserError
+from softcr_models.small_files import LARGEST_ARRAYS, content_of
 
 _MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
@@ -23,6 +25,15 @@ _MARKS = {
     b"\xfe\xff": "utf-16",
 }
 _SEPARATORS = (",", ";", "\t", "|", " ")
+_UNITS: dict[str, dict[str, float]] = {
+    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "m": {"m": 1.0, "mm": 1e-3, "cm": 1e-2},
+    "rad": {"rad": 1.0, "deg": math.pi / 180.0},
+    "Pa": {"Pa": 1.0, "kPa": 1e3, "MPa": 1e6, "bar": 1e5, "mbar": 1e2},
+    "N": {"N": 1.0, "mN": 1e-3},
+    "N m": {"N m": 1.0, "Nm": 1.0, "N mm": 1e-3, "Nmm": 1e-3, "mN m": 1e-3, "mNm": 1e-3},
+    "-": {"-": 1.0},
+}
 _COMMENTS = ("#", "%", "//")
 _HEAD = 100  # lines among which the line of names is looked for
 _MISSING = ("", "nan", "na", "n/a", "null")
@@ -34,35 +45,40 @@ class _Line(NamedTuple):
 
 
 def read_columns(
-    path: Path, known: Callable[[str], bool], *, gaps: bool = False
+    path: Path, unit_of: Callable[[str], str | None], *, gaps: bool = False
 ) -> dict[str, np.ndarray]:
     """Columns (T,) by name, of a file with a line of names and a line per sample.
 
     The file may be UTF-8, UTF-16, UTF-32 or Windows-1252 text. Its cells are separated by commas,
     semicolons, tabs, bars or spaces, and may be quoted; decimals have a point or a comma. The line
     of names is the one that holds most of the known ones, and may be a comment; what stands above
-    it, and other comments (#, %, //), are passed over.
+    it, and other comments (#, %, //), are passed over. A name may be followed by its unit, as in
+    `tip_x [mm]` or `pressure_1 (kPa)`: the column is then converted to SI.
 
     Args:
         path: of the file.
-        known: whether a column of this name is read; the others hold NaN.
+        unit_of: the SI unit of a column of this name, a key of `_UNITS`; None where no such column
+            is read, which then holds NaN.
         gaps: whether a cell may be empty or "nan", which is then NaN.
 
     Raises:
-        UserError: the file cannot be read, or a cell of a known column is not a finite number.
+        UserError: the file cannot be read, a cell of a known column is not a finite number, or its
+            unit is another quantity's.
     """
     lines = _text(path).splitlines()
-    head, separator = _head(path, lines, known)
-    names = [cell.strip() for cell in _cells(_bare(lines[head]), separator)]
-    while names and not names[-1]:
-        names.pop()
+    head, separator = _head(path, lines, unit_of)
+    cells = [cell.strip() for cell in _cells(_bare(lines[head]), separator)]
+    while cells and not cells[-1]:
+        cells.pop()
+    names = [_name_and_unit(cell)[0] for cell in cells]
     if len(set(names)) < len(names):
         raise UserError(f"{path}: a column name stands twice in {', '.join(names)}")
     rows = list(_rows(lines, head + 1, separator))
     if not rows:
         raise UserError(f"{path}: needs a line of column names and a line per sample")
     values = np.full((len(rows), len(names)), np.nan)
-    read = [(column, name) for column, name in enumerate(names) if known(name)]
+    read = {column: name for column, name in enumerate(names) if unit_of(name) is not None}
+    scales = {column: _scale(path, cells[column], unit_of(name)) for column, name in read.items()}
     signs: dict[str, str] = {}
     for row, line in enumerate(rows):
         where = f"{path}, line {line.number}"
@@ -71,13 +87,13 @@ def read_columns(
             if separator == "," and len(line.cells) > len(names):
                 hint = "; decimal commas need quotes, or semicolons between the cells"
             raise UserError(f"{where}: {len(line.cells)} cells, must be {len(names)}{hint}")
-        for column, name in read:
+        for column, name in read.items():
             cell = line.cells[column].strip()
             if gaps and cell.lower() in _MISSING:
                 continue
             for sign in set(".,").intersection(cell):
                 signs.setdefault(sign, f"{where}: {name} = {cell!r}")
-            values[row, column] = _number(cell, f"{where}: {name}")
+            values[row, column] = scales[column] * _number(cell, f"{where}: {name}")
     if len(signs) > 1:
         raise UserError(f"{signs[',']} has a decimal comma, but other cells have a decimal point")
     return dict(zip(names, values.T, strict=True))
@@ -85,7 +101,7 @@ def read_columns(
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        content = content_of(path, LARGEST_ARRAYS)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "")
@@ -99,11 +115,28 @@ def _text(path: Path) -> str:
     raise UserError(f"{path}: cannot be read: it is no text")
 
 
-def _head(path: Path, lines: Sequence[str], known: Callable[[str], bool]) -> tuple[int, str]:
+def _name_and_unit(cell: str) -> tuple[str, str]:
+    """The name of a column and the unit behind it; an empty unit where there is none."""
+    found = re.fullmatch(r"(.*?)\s*[\[(]\s*([^\[\]()]*?)\s*[\])]", cell)
+    return (found[1], found[2] or "-") if found else (cell, "")
+
+
+def _scale(path: Path, cell: str, unit: str | None) -> float:
+    """From the unit that stands behind a column's name to that of SI."""
+    told, allowed = _name_and_unit(cell)[1], _UNITS[unit or "-"]
+    if told and told not in allowed:
+        raise UserError(f"{path}: column {cell!r}: the unit must be {' or '.join(allowed)}")
+    return allowed[told] if told else 1.0
+
+
+def _head(
+    path: Path, lines: Sequence[str], unit_of: Callable[[str], str | None]
+) -> tuple[int, str]:
     """The line of names, and what separates its cells: what yields most of the known names."""
 
     def names(place: int, separator: str) -> int:
-        return sum(known(each.strip()) for each in _cells(_bare(lines[place]), separator))
+        cells = _cells(_bare(lines[place]), separator)
+        return sum(unit_of(_name_and_unit(each.strip())[0]) is not None for each in cells)
 
     places = range(min(len(lines), _HEAD))
     found = {(place, each): names(place, each) for place in places for each in _SEPARATORS}

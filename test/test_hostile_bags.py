@@ -16,14 +16,21 @@ import pytest
 import yaml
 import zstandard
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from linear_models import LinearModel
 from pydantic import ValidationError
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_control.controller import ControllerBlock
+from softcr_control.controller_file import load_controller
+from softcr_control.koopman_file import load_design
+from softcr_control.learned_motion import LearnedMotion
+from softcr_control.references import from_file
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import load_robot, small_files
+from softcr_models.csv_files import read_columns
 from softcr_models.errors import UserError
+from softcr_models.obstacle_files import load_obstacles
 from softcr_models.plugins import file_of_place
 from softcr_models.small_files import arrays_of
 from softcr_runtime.bags.offline_bag import OfflineBag
@@ -561,3 +568,32 @@ def test_arrays_of_a_file_are_bounded_and_no_objects(tmp_path, monkeypatch, head
     monkeypatch.setattr(small_files, "LARGEST_ARRAYS", MEBI)
     with pytest.raises(ValueError, match=line):
         arrays_of(npz(tmp_path / "a.npz", header, size))
+
+
+READERS = {
+    "robot.yaml": load_robot,
+    "obstacles.yaml": load_obstacles,
+    "controller.yaml": load_controller,
+    "motion.json": LearnedMotion.load,
+    "samples.csv": lambda path: read_columns(path, str.isalpha),
+    "reference.csv": lambda path: from_file(LinearModel(), path, 0.014),
+    "reference.npz": lambda path: from_file(LinearModel(), path, 0.014),
+    "design.json": lambda path: load_design(path.with_suffix("")),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_that_never_ends_is_a_line(name, tmp_path):
+    path = tmp_path / name
+    path.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="is no regular file"):
+        READERS[name](path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match="is no regular file"):
+        READERS[name](path)
+    path.unlink()
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UserError, match="allowed are"):
+        READERS[name](path)

@@ -13,6 +13,7 @@ from softcr_control.policy.network import Activation, PolicyNetwork
 from softcr_control.policy.observation import ObservationLayout
 from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
+from softcr_models.small_files import LARGEST_ARRAYS, content_of, regular
 
 _ENDINGS = (".safetensors", ".json")
 
@@ -123,12 +124,13 @@ def load_policy(path: str | Path) -> Policy:
         if not file.is_file():
             raise UserError(f"policy {file}: no such file")
     try:
-        card = PolicyCard.model_validate_json(sheet.read_bytes())
-        layout = ObservationLayout.from_json(card.layout)
+        card = PolicyCard.model_validate_json(content_of(sheet))
     except OSError as error:
         raise UserError(f"{sheet}: cannot be read as a policy's card: {error.strerror}") from None
     except ValidationError as error:
         raise UserError(f"{sheet}: {first_problem(error, PolicyCard)}: not a policy") from None
+    try:
+        layout = ObservationLayout.from_json(card.layout)
     except UserError as error:
         raise UserError(f"{sheet}: {error}: not a policy") from None
     try:
@@ -136,7 +138,7 @@ def load_policy(path: str | Path) -> Policy:
     except UserError as error:
         raise UserError(f"{sheet}: {error}") from None
     try:
-        tensors = load_file(weights)
+        tensors = load_file(regular(weights, LARGEST_ARRAYS))
     except (SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{weights}: cannot be read as weights: {reason}") from None
