@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from softcr_control.costs.settings import groups_under_state
 from softcr_models.errors import UserError
-from softcr_models.problems import Problem, first_problem
+from softcr_models.problems import Problem, all_problems
 from softcr_models.yaml_files import read_mapping, yaml_path
 from softcr_runtime import registry
 from softcr_runtime.plugin_settings import settings_class
@@ -75,7 +75,8 @@ def controller_settings(
         below: all values of a run, nested, where that is where to begin.
 
     Raises:
-        UserError: one line with the source, the field, the value found and what is allowed.
+        UserError: a line for each problem with the source, the field, the value found and what is
+            allowed.
     """
     advised = {name: v for name, v in (defaults or {}).items() if name in kind.model_fields}
     given = dict(given or {})
@@ -85,7 +86,8 @@ def controller_settings(
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise UserError(_in_line(first_problem(error, kind), file, given)) from None
+        problems = all_problems(error, kind)
+        raise UserError("\n".join(_in_line(each, file, given) for each in problems)) from None
 
 
 def named_settings(

@@ -5,9 +5,10 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """A mistake in a file, an option or a device name; `str(error)` is the one line to show.
+    """A mistake in a file, an option or a device name; `str(error)` is the line to show.
 
-    The line says what is wrong, where, which value was found and what is allowed.
+    The line says what is wrong, where, which value was found and what is allowed. Of a file in
+    which several things are wrong there is a line for each.
     """
 
 

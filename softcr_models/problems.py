@@ -1,11 +1,14 @@
-"""What is wrong with data that a pydantic model refused, as one line for the user."""
+"""What is wrong with data that a pydantic model refused, a line for each problem."""
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+
+from softcr_models.errors import did_you_mean
 
 _LONGEST_VALUE = 80  # characters of a value in a line
 
@@ -16,7 +19,7 @@ _NO_LIST = ("tuple_type", "list_type")
 
 @dataclass(frozen=True)
 class Problem:
-    """The first thing that is wrong; `str()` is the line, without the name of the file.
+    """One thing that is wrong; `str()` is the line, without the name of the file.
 
     Attributes:
         location: where, as the user wrote it: names of fields, and places in lists from 0. Empty
@@ -45,34 +48,62 @@ class Problem:
 
 
 def first_problem(error: ValidationError, model: Any) -> Problem:
-    """The problem to tell of an error of validation by a model.
+    """The first of `all_problems`, where one line is told."""
+    return all_problems(error, model)[0]
 
-    Unknown fields come first: a misspelt field is also a missing one, and its name says more.
+
+def all_problems(error: ValidationError, model: Any) -> list[Problem]:
+    """Everything that is wrong, of an error of validation by a model.
+
+    Unknown fields come first. A misspelt field is also a missing one, which is not told a second
+    time.
 
     Args:
         error: of `model.model_validate` or the like.
         model: the pydantic model, whose fields are listed where a name is unknown.
     """
-    problems = error.errors(include_url=False)
-    unknown = [problem for problem in problems if problem["type"] in _UNKNOWN]
-    chosen = (unknown or problems)[0]
-    location, holder, here = _written(model, chosen["loc"])
-    kind, reason = _described(chosen, holder, here)
-    if chosen["type"].startswith("union_tag"):
-        location = (*location, chosen["ctx"]["discriminator"].strip("'"))
-    value = chosen["ctx"]["tag"] if "tag" in chosen.get("ctx", {}) else chosen["input"]
-    return Problem(location, kind, value, reason)
+    found = []
+    for one in error.errors(include_url=False):
+        if one["type"] == "too_short" and len(one["input"]) >= one["ctx"]["min_length"]:
+            continue  # its entries are wrong, and told
+        location, holder, here = _written(model, one["loc"])
+        kind, reason = _described(one, location, holder, here)
+        if one["type"].startswith("union_tag"):
+            location = (*location, one["ctx"]["discriminator"].strip("'"))
+        value = one["ctx"]["tag"] if "tag" in one.get("ctx", {}) else one["input"]
+        found.append(Problem(location, kind, value, reason))
+    meant = {
+        (*each.location[:-1], near)
+        for each in found
+        if each.kind == "unknown" and (near := _nearest(each.location, found))
+    }
+    told = [each for each in found if each.kind != "missing" or each.location not in meant]
+    return sorted(told, key=lambda each: each.kind != "unknown")
+
+
+def _nearest(location: tuple[str | int, ...], found: list[Problem]) -> str | None:
+    """The missing field beside an unknown one that was probably meant."""
+    beside = [
+        str(each.location[-1])
+        for each in found
+        if each.kind == "missing" and each.location[:-1] == location[:-1]
+    ]
+    return next(iter(get_close_matches(str(location[-1]), beside, n=1)), None)
 
 
 def _described(
-    problem: Any, holder: Any, here: Any
+    problem: Any, location: tuple[str | int, ...], holder: Any, here: Any
 ) -> tuple[Literal["missing", "unknown", "value", "rule"], str]:
     """Kind and reason of one of pydantic's errors."""
     kind, message = problem["type"], problem["msg"].removeprefix("Value error, ")
     if kind in ("missing", "missing_argument"):
-        return "missing", "missing; this field is required"
+        field = _fields(holder).get(str(location[-1])) if location else None
+        meaning = getattr(field, "description", None)
+        return "missing", "missing; this field is required" + (f": {meaning}" if meaning else "")
     if kind in _UNKNOWN:
-        return "unknown", f"unknown field; allowed are {', '.join(_fields(holder))}"
+        known = _fields(holder)
+        near = did_you_mean(location[-1], known) if location else ""
+        return "unknown", f"unknown field; {near}allowed are {', '.join(known)}"
     if kind == "union_tag_not_found":
         return "missing", f"missing; allowed are {', '.join(_tags(here))}"
     if kind == "union_tag_invalid":

@@ -16,10 +16,13 @@ from pydantic import BaseModel, ValidationError
 
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError, did_you_mean
-from softcr_models.problems import first_problem
+from softcr_models.problems import Problem, all_problems
 from softcr_models.small_files import content_of
 
 Model = TypeVar("Model", bound=BaseModel)
+
+_MOST = 20  # problems of a file that are told
+_LONGEST_EXAMPLE = 120  # characters
 
 
 def load_yaml(name_or_path: str | Path, folder: str, model: type[Model], what: str) -> Model:
@@ -32,10 +35,11 @@ def load_yaml(name_or_path: str | Path, folder: str, model: type[Model], what: s
         what: the word for it, such as "robot".
 
     Raises:
-        UserError: one line with the file, the field, the value found and what is allowed.
+        UserError: a line for each field that is wrong, with the file, the field, the value found
+            and what is allowed.
     """
     path = yaml_path(name_or_path, folder, what)
-    return validated(model, read_mapping(path, what), path)
+    return validated(model, read_mapping(path, what), path, folder)
 
 
 def yaml_path(name_or_path: str | Path, folder: str, what: str) -> Path:
@@ -100,16 +104,59 @@ def read_mapping(path: Path, what: str) -> dict[str, Any]:
     return content
 
 
-def validated(model: type[Model], content: object, where: object) -> Model:
+def validated(model: type[Model], content: object, where: object, folder: str = "") -> Model:
     """Content as a model.
 
+    Args:
+        model: what the content must be.
+        content: of a file.
+        where: the file, or another word for the content.
+        folder: of `config/`, where files of the same kind lie, for examples of what is missing.
+
     Raises:
-        UserError: one line that begins with `where`.
+        UserError: a line for each problem, which begins with `where`.
     """
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"{where}: {first_problem(error, model)}") from None
+        problems = all_problems(error, model)
+        lines = [f"{where}: {each}{_example(folder, each, content)}" for each in problems[:_MOST]]
+        if len(problems) > _MOST:
+            lines.append(f"{where}: and {len(problems) - _MOST} more")
+        raise UserError("\n".join(lines)) from None
+
+
+def _example(folder: str, problem: Problem, content: Any) -> str:
+    """What a shipped file has where something is missing in the content of another."""
+    if problem.kind != "missing" or not folder:
+        return ""
+    for name in available(folder):
+        shipped = read_mapping(config_directory() / folder / f"{name}.yaml", folder)
+        if (value := _value_at(shipped, problem.location, content)) is not None:
+            many = isinstance(value, list) and isinstance(value[0], dict)
+            text = yaml.safe_dump(
+                value[0] if many else value, default_flow_style=True, width=_LONGEST_EXAMPLE
+            ).removesuffix("\n...\n").strip()  # fmt: skip
+            if "\n" not in text:
+                return f"; {name} has {text}{', ...' if many else ''}"
+    return ""
+
+
+def _value_at(shipped: Any, location: tuple[str | int, ...], own: Any) -> Any:
+    """What stands at a place of a shipped file, in any entry of a list that has the type of one's
+    own; None where nothing does."""
+    if not location:
+        return shipped
+    here, further = location[0], location[1:]
+    if isinstance(shipped, list) and isinstance(here, int):
+        mine = own[here] if isinstance(own, list) and here < len(own) else None
+        found = (_value_at(each, further, mine) for each in shipped)
+        return next((each for each in found if each is not None), None)
+    if not isinstance(shipped, dict) or here not in shipped:
+        return None
+    if not isinstance(own, dict) or shipped.get("type") != own.get("type"):
+        return None
+    return _value_at(shipped[here], further, own.get(here))
 
 
 _NOUNS: dict[type, str] = {list: "a list", str: "text", bool: "true or false"}

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from softcr_models.errors import UserError, did_you_mean
-from softcr_models.problems import Problem, first_problem
+from softcr_models.problems import Problem, all_problems
 from softcr_runtime.namespaces import FramePrefix
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -140,6 +140,7 @@ class Setting:
         description: what it means.
         live: whether it may change while the node is active.
         choices: the only texts that are allowed, if there are such.
+        known: texts that a shell completes, where others are allowed, too.
         condition: what must hold for a live change, in words; empty for nothing.
         fixed: whether it can never change after the node's start.
     """
@@ -155,6 +156,7 @@ class Setting:
     description: str
     live: bool
     choices: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
     condition: str = ""
     fixed: bool = False
 
@@ -220,20 +222,24 @@ def build_settings(model: type[Model], values: Mapping[str, Any], word: str = "p
         word: for one of them, as the user knows it.
 
     Raises:
-        UserError: one line naming the parameter, its value and what is allowed.
+        UserError: a line for each wrong parameter, with its value and what is allowed.
     """
     declared, beyond = declared_settings(model), nested_data(model)
+    lines = []
     for name, value in values.items():
         if name not in declared and not _is_within(name, beyond):
             known = ", ".join(declared)
             near = did_you_mean(name, declared)
-            raise UserError(f"{word} {name} = {value!r}: unknown; {near}known are {known}")
-        if name in declared and not _has_type(declared[name], value):
-            raise UserError(f"{word} {name} = {value!r}: must be {declared[name].allowed}")
+            lines.append(f"{word} {name} = {value!r}: unknown; {near}known are {known}")
+        elif name in declared and not _has_type(declared[name], value):
+            lines.append(f"{word} {name} = {value!r}: must be {declared[name].allowed}")
+    if lines:
+        raise UserError("\n".join(lines))
     try:
         return model.model_validate(nested(values))
     except ValidationError as error:
-        raise UserError(_in_line(first_problem(error, model), declared, word)) from None
+        problems = all_problems(error, model)
+        raise UserError("\n".join(_in_line(each, declared, word) for each in problems)) from None
 
 
 def unknown_names(model: type[BaseModel], names: Iterable[str]) -> list[str]:
@@ -364,6 +370,7 @@ def _setting(name: str, field: Mapping[str, Any]) -> Setting:
         description=field.get("description", ""),
         live=field.get("live", False),
         choices=tuple(element.get("enum", ())),
+        known=tuple(field.get("known", ())),
         condition=field.get("while", ""),
         fixed=field.get("read_only", kind == "string" and "enum" not in element),
     )

@@ -68,7 +68,7 @@ def test_knots_keep_their_places_under_another_horizon(tmp_path):
         ("{}", {"horizon": 1}, "^parameter horizon = 1: .*greater than or equal to 2"),
         ("population: 1", {}, "mine.yaml: population: 1 is not allowed: .*equal to 8"),
         ("population: many", {}, "population: 'many' is not allowed"),
-        ("popluation: 10", {}, "popluation: unknown field; allowed are .*population"),
+        ("popluation: 10", {}, "popluation: unknown field; did you mean population. allowed are "),
         ("costs: {force: -1.0}", {}, "costs.state.force: -1.0 is not allowed: .*equal to 0"),
         ("costs: {force: 1.0, state: {force: 2.0}}", {}, "force stands both by itself and"),
         ("costs: {tip_position: .nan}", {}, "costs.tip_position: nan is not allowed"),

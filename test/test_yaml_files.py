@@ -48,7 +48,7 @@ WRONG = [
     ("rod", ("length",), True, "length", "True is not allowed: must be a number"),
     ("rod", ("length",), float("nan"), "length", "nan is not allowed: must be a finite number"),
     ("rod", ("length",), REMOVED, "length", "missing; this field is required"),
-    ("rod", ("lenght",), 0.1, "lenght", "unknown field; allowed are .*length"),
+    ("rod", ("lenght",), 0.1, "lenght", "unknown field; did you mean length. allowed are "),
     ("rod", ("type",), "snake", "type", "'snake' is not allowed: must be one of rod, arm"),
     ("rod", ("type",), REMOVED, "type", "missing; .* allowed are rod, arm"),
     ("rod", ("actuators",), [], "actuators", r"\[\] is not allowed: must have at least 1"),
@@ -66,7 +66,7 @@ WRONG = [
     ("rod", ("sensors", 2, "noise"), -1.0, "sensors.2.noise",
      "-1.0 is not allowed: must be greater than or equal to 0"),
     ("rod", ("sensors", 1, "noise"), 1.0, "sensors.1.noise",
-     "unknown field; allowed are type, force_noise, moment_noise"),
+     "unknown field; did you mean force_noise. allowed are type, force_noise, moment_noise"),
     ("rod", ("sensors",), [{"type": "tip_pose", "noise": 0.0}], "sensors",
      r"must be pressure, base_wrench, tip_pose, each once, found \['tip_pose'\]"),
     ("rod", ("relaxation_times",), [0.1], "relaxation_times", r"\[0.1\] .* must have at least 6"),
@@ -88,7 +88,7 @@ WRONG = [
     ("nempc", ("costs",), None, "costs", "None is not allowed: must be a mapping of state"),
     ("rod_mpc", ("knots",), "all", "knots", "'all' is not .* must be a list"),
     ("rod_mpc", ("nempc",), {}, "nempc", "unknown field; allowed are horizon, .*knots"),
-    ("station", ("flow",), {}, "flow.supply", "missing; this field is required"),
+    ("station", ("flow", "supply"), REMOVED, "flow.supply", "missing; this field is required"),
     ("station", ("surprise",), 1, "surprise", "unknown field; allowed are .*terminals"),
     ("station", ("chambers", 1, "valve", "chanel"), 1, "chambers.1.valve.chanel", "unknown field"),
     ("station", ("flow", "supply"), True, "flow.supply", "True is not allowed: must be a number"),
@@ -100,6 +100,49 @@ WRONG = [
     ("calibration", ("base_in_world",), REMOVED, "base_in_world", "missing"),
     ("calibration", ("pose",), 1, "pose", "unknown field; allowed are .*tip_in_body"),
 ]  # fmt: skip
+
+EVERYTHING_WRONG = {
+    "rod": (
+        "robots/licher2025.yaml",
+        {("outer_diameter",): "outer_diamter", ("pressure_lag", "pole"): "poles"},
+        {("gravity",): "[m/s^2]", ("tip_mass",): "[kg]", ("density",): "[kg/m^3]",
+         ("actuators", 1, "area"): "[m^2]", ("sensors", 2, "noise"): ""},
+    ),
+    "station": (
+        "ethercat/licher2025.yaml",
+        {("chambers", 1, "valve", "channel"): "chanel"},
+        {("flow", "fill_rate"): "[1/s]", ("chambers", 0, "sensor", "zero"): "[V]"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EVERYTHING_WRONG)
+def test_everything_that_is_missing_or_misspelt_is_told_at_once(tmp_path, kind):
+    shipped, misspelt, missing = EVERYTHING_WRONG[kind]
+    content = yaml.safe_load((CONFIG / shipped).read_text())
+    for *way, last in (*misspelt, *missing):
+        inside = content
+        for part in way:
+            inside = inside[part]
+        value = inside.pop(last)
+        if written := misspelt.get((*way, last)):
+            inside[written] = value
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UserError) as caught:
+        KINDS[kind][1](path)
+    lines = dict(line.removeprefix(f"{path}: ").split(": ", 1)
+                 for line in str(caught.value).splitlines())  # fmt: skip
+    assert len(lines) == len(misspelt) + len(missing)
+    for (*way, last), written in misspelt.items():
+        line = lines[".".join(map(str, (*way, written)))]
+        assert line.startswith(f"unknown field; did you mean {last}? ")
+    for place, unit in missing.items():
+        line = lines[".".join(map(str, place))]
+        assert line.startswith("missing; this field is required")
+        assert unit in line
+        assert " has " in line  # an example
+
 
 NOT_A_FILE = {
     "YAML with a bracket too few": (b"a: [1\nb: 2", "line 2: cannot be read as .* file: expected"),
