@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
+import yaml
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
@@ -329,7 +330,8 @@ def load_robot(
         A Robot for the type `rod`, an Arm for the type `arm`, a StrainArm for the type `strain`.
 
     Raises:
-        UserError: one line with the file, the field, the value found and what is allowed.
+        UserError: a line for each field that is missing, misspelt or wrong, with the file, the
+            field, the value found and what is allowed.
     """
     path, content, kind = _read(name_or_path)
     if kind not in kinds:
@@ -339,15 +341,15 @@ def load_robot(
             f"robot {str(name_or_path)!r}: is {WORDS[kind]}, must be {wanted}; known are {known}"
         )
     if kind == "rod":
-        return validated(Robot, content, path)
+        return validated(Robot, content, path, _FOLDER)
     # with kernels of their own, which nobody else needs to load
     if kind == "strain":
         from softcr_models.strain.arm import StrainArm
 
-        return validated(StrainArm, content, path)
+        return validated(StrainArm, content, path, _FOLDER)
     from softcr_models.constant_curvature.arm import Arm
 
-    return validated(Arm, content, path)
+    return validated(Arm, content, path, _FOLDER)
 
 
 def available_robots(kinds: tuple[Kind, ...] = ("rod",)) -> list[str]:
@@ -378,13 +380,44 @@ def kind_of(name_or_path: str | Path) -> Kind:
     return _read(name_or_path)[2]
 
 
-def _whole_file(name_or_path: str | Path, above: int = 0) -> tuple[Path, dict[str, Any]]:
-    """Path and content of a robot file; what it leaves out it has from the file it builds on."""
+def file_below(path: Path, content: bytes) -> str:
+    """The file that a robot file of this path and content builds on; empty where it is no robot
+    file, or builds on no other or on a robot of config/robots."""
+    if path.suffix not in (".yaml", ".yml"):
+        return ""
+    try:
+        told = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError):  # said where the file is used
+        return ""
+    other = told.get(BUILDS_ON) if isinstance(told, dict) else None
+    return other if isinstance(other, str) and is_path(other) else ""
+
+
+def content_alone(path: Path) -> dict[str, Any]:
+    """The content of a robot file with that of the files it builds on, robots of config/robots
+    excepted: what says the same where these files are not.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    return _whole_file(path, shipped=False)[1]
+
+
+def _whole_file(
+    name_or_path: str | Path, above: int = 0, shipped: bool = True
+) -> tuple[Path, dict[str, Any]]:
+    """Path and content of a robot file; what it leaves out it has from the file it builds on.
+
+    With `shipped` False it still builds on a robot of config/robots, if it does.
+    """
     path = yaml_path(name_or_path, _FOLDER, "robot")
     content = read_mapping(path, "robot")
     if BUILDS_ON not in content:
         return path, content
-    other = content.pop(BUILDS_ON)
+    other = content[BUILDS_ON]
+    if not shipped and isinstance(other, str) and not is_path(other):
+        return path, content
+    del content[BUILDS_ON]
     if not isinstance(other, str) or not other:
         raise UserError(
             f"{path}: {BUILDS_ON}: {other!r} is not allowed: must be the name of a robot, or a "
@@ -396,7 +429,7 @@ def _whole_file(name_or_path: str | Path, above: int = 0) -> tuple[Path, dict[st
             "on each other, or one on itself"
         )
     place = path.parent / other if is_path(other) else other
-    return path, _whole_file(place, above + 1)[1] | content
+    return path, _whole_file(place, above + 1, shipped)[1] | content
 
 
 def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:

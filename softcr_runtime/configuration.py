@@ -13,17 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel
 
 from softcr_models.errors import UserError
-from softcr_models.small_files import parsed_json
+from softcr_models.robot import content_alone, file_below
+from softcr_models.small_files import LARGEST, content_of, parsed_json
 from softcr_models.yaml_files import yaml_path
 from softcr_runtime.diagnostics import OK, DiagnosticReport
 
 TOPIC = "configuration"
-LARGEST = 16 << 20
-"""Of a file that is told [byte]."""
-
 _WHOLE, _FILE = "configuration", "file "
 
 
@@ -119,15 +118,15 @@ def reports(
 def _told(path: Path) -> dict[str, str]:
     """The content of a file: as text, or in base64 where it is none."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise UserError(f"{path}: larger than {LARGEST} bytes: a bag does not hold it")
-        content = path.read_bytes()
+        content = content_of(path, LARGEST)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         text = "\0"
+    if file_below(path, content):  # which a bag does not hold
+        text = yaml.safe_dump(content_alone(path), sort_keys=False, allow_unicode=True)
     if "\0" in text:  # no message can hold this one
         return {"base64": base64.b64encode(content).decode("ascii")}
     return {"text": text}

@@ -104,7 +104,7 @@ def test_what_is_too_large_or_not_readable_is_one_line(tmp_path, monkeypatch):
     path = tmp_path / "large"
     path.write_bytes(bytes(100))
     monkeypatch.setattr(configuration, "LARGEST", 99)
-    with pytest.raises(UserError, match="larger than 99 bytes"):
+    with pytest.raises(UserError, match="has 100 bytes, allowed are 99"):
         configuration.reports("n", "r", {}, ROBOT, [("file", "large", path)])
     with pytest.raises(UserError, match="cannot be read: No such file"):
         configuration.reports("n", "r", {}, ROBOT, [("file", "gone", tmp_path / "gone")])
@@ -172,6 +172,30 @@ def test_a_network_of_two_files_keeps_one_name_and_code_is_never_run_from_a_bag(
     assert changed.keys() == {"network"}
     assert Path(changed["network"] + ".safetensors").read_bytes() == b".safetensors"
     assert Path(changed["network"] + ".json").read_bytes() == b".json"
+
+
+def test_a_robot_that_builds_on_a_file_stands_whole_in_the_bag(tmp_path):
+    (tmp_path / "base.yaml").write_text("builds_on: licher2025\nname: base\ntip_mass: 0.05\n")
+    own = tmp_path / "own.yaml"
+    own.write_text("builds_on: ./base.yaml\nname: own\ngravity: 0.0\n")
+    robot = load_robot(own)
+    told = configurations([over_the_wire(
+        configuration.reports("estimator", "own", {}, robot, [("robot", str(own), own)])
+    )])  # fmt: skip
+    files = RecordedFiles(told)
+    (tmp_path / "base.yaml").unlink()
+    found = files.instead("estimator", {"robot": str(own)})["robot"]
+    assert load_robot(found) == robot
+
+
+@pytest.mark.parametrize(
+    "line", ["builds_on: /etc/secret.yaml", '"builds\\x5fon": ../secret.yaml', "builds_on: a/b"]
+)
+def test_a_file_of_a_bag_leads_to_no_file_of_this_machine(line):
+    file = NamedFile("robot", "mine.yaml", "/gone/mine.yaml", line.encode())
+    files = RecordedFiles({"estimator": Configuration(files=(file,))})
+    with pytest.raises(UserError, match="which the bag does not hold"):
+        files.instead("estimator", {"robot": "mine.yaml"})
 
 
 # --- whole runs ---------------------------------------------------------------------------------

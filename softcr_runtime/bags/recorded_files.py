@@ -11,6 +11,7 @@ from typing import Any
 
 from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.robot import file_below
 from softcr_models.small_files import content_of
 from softcr_models.yaml_files import is_path
 from softcr_runtime.bags.reading import Bag
@@ -89,6 +90,11 @@ class RecordedFiles:
             weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(dir=self._directory))
         for each in files:
+            if other := file_below(Path(each.path), each.content):
+                raise UserError(
+                    f"the {node}'s {setting} in the bag builds on the file {other!r}, which the "
+                    "bag does not hold and which is not looked for"
+                )
             path = folder / Path(each.path).name
             try:
                 path.write_bytes(each.content)
