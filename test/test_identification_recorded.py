@@ -42,6 +42,7 @@ from softcr_studies.licher2025.identification import hidden_robot
 from softcr_studies.virtual_runs import open_loop
 from softcr_tools import identified_robot
 from softcr_tools import identify as command
+from softcr_tools.report import report
 
 ROBOT = load_robot("licher2025")
 TRUTH = hidden_robot(ROBOT)
@@ -177,6 +178,18 @@ def test_a_bag_gives_rests_motion_and_the_delay_of_its_commands(bag):
     assert parameters_of(found.robot, LAG_PARAMETERS) == pytest.approx(lag, rel=0.01)
 
 
+def test_a_bag_s_csv_file_gives_what_the_bag_gives(bag, tmp_path):
+    report(bag, csv=tmp_path / "samples.csv")
+    own, read = read_bag(bag, ROBOT), read_csv(tmp_path / "samples.csv", ROBOT)
+    assert read.outputs.keys() == own.outputs.keys()
+    first = min(own.inputs.stamps[0], own.commands.stamps[0])
+    pairs = [(own.inputs, read.inputs), (own.commands, read.commands)]
+    pairs += [(own.outputs[name], read.outputs[name]) for name in own.outputs]
+    for ours, theirs in pairs:
+        assert np.array_equal(ours.stamps - first, theirs.stamps)
+        np.testing.assert_allclose(ours.values, theirs.values, rtol=0.0, atol=1e-12)
+
+
 def test_rests_and_motions_are_told_apart():
     """Half a second of calm is no configuration; a motion begins where it was calm."""
     calm, swing = np.zeros(140), np.sin(2 * np.pi * np.arange(210) / 70)
@@ -258,6 +271,26 @@ def test_a_csv_file_of_any_dialect_says_the_same(files, tmp_path, dialect):
     assert first.outputs.keys() == second.outputs.keys()
     for name, values in first.outputs.items():
         assert np.array_equal(values, second.outputs[name])
+
+
+UNITS = {"pressure": ("kPa", 1e3), "tip": ("mm", 1e-3), "moment": ("N mm", 1e-3)}
+
+
+def test_a_unit_behind_a_column_s_name_is_understood(files, tmp_path):
+    first, *lines = files[0].read_text().splitlines()
+    names, own = first.split(","), [UNITS.get(each.partition("_")[0]) for each in first.split(",")]
+    table = np.array([line.split(",") for line in lines], float)
+    table /= [each[1] if each else 1.0 for each in own]
+    told = [f"{n} [{unit[0]}]" if unit else n for n, unit in zip(names, own, strict=True)]
+    rows = [",".join(map(repr, row)) for row in table.tolist()]
+    (tmp_path / "units.csv").write_text("\n".join([",".join(told), *rows]))
+    ours, theirs = read_csv(files[0], ROBOT), read_csv(tmp_path / "units.csv", ROBOT)
+    np.testing.assert_allclose(theirs.inputs, ours.inputs, rtol=1e-12)
+    for name, values in ours.outputs.items():
+        np.testing.assert_allclose(theirs.outputs[name], values, rtol=1e-12)
+    (tmp_path / "units.csv").write_text(files[0].read_text().replace("tip_x", "tip_x [kPa]"))
+    with pytest.raises(UserError, match=r"column 'tip_x \[kPa\]': the unit must be m or mm or cm"):
+        read_csv(tmp_path / "units.csv", ROBOT)
 
 
 def test_columns_of_tendons_are_tensions(tmp_path):

@@ -1,6 +1,7 @@
 """The report of synthetic runs whose numbers are known beforehand."""
 
 import base64
+import csv
 import io
 import json
 import re
@@ -343,6 +344,34 @@ def test_the_command_computes_the_same_again(complete_run, capsys, without_figur
     assert (directory / "summary.json").read_text() == before
     assert (directory / "report.html").exists()
     assert "1.25 mm" in capsys.readouterr().out
+
+
+def test_the_samples_of_a_run_are_a_table_with_units(tmp_path):
+    messages = closed_loop(0.5)
+    lost = [each for each in messages if each[0] != "mocap/tip/pose" or each[1] % 3]
+    write_bag(tmp_path / "bag", lost)
+    report.report(tmp_path / "bag", csv=tmp_path / "run.csv")
+    assert not (tmp_path / "bag_report").exists()
+    with (tmp_path / "run.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == round(0.5 / PERIOD)
+    stamps, tips = ticks(0.5), circle(ticks(0.5))
+    for row, stamp, goal in zip(rows, stamps, tips, strict=True):
+        assert float(row["time [s]"]) == pytest.approx((stamp - stamps[0]) * 1e-9, abs=1e-12)
+        assert float(row["reference_y [m]"]) == goal[1]
+        assert float(row["true_x [m]"]) == (goal + 3 * OFFSET)[0]
+        assert float(row["estimate_z [m]"]) == (goal + 3 * OFFSET + ESTIMATE_OFFSET)[2]
+        assert float(row["pressure_1 [Pa]"]) == 2.1e4
+        assert float(row["command_2 [Pa]"]) == 5e4
+        assert float(row["moment_y [N m]"]) == 0.1
+        if stamp % 3:
+            assert float(row["tip_x [m]"]) == (goal + 3 * OFFSET + 1e-4)[0]
+        else:
+            assert row["tip_x [m]"] == row["tip_qw [-]"] == ""
+    with pytest.raises(UserError, match="exclude each other"):
+        report.report(tmp_path / "bag", csv=tmp_path / "a.csv", output=tmp_path)
+    with pytest.raises(UserError, match=r"none/run.csv: cannot be written: No such file"):
+        report.report(tmp_path / "bag", csv=tmp_path / "none/run.csv")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.small_files import content_of, parsed_json
+from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import recorded_code
 from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import read_signals
@@ -18,6 +19,7 @@ from softcr_runtime.namespaces import Namespace
 from softcr_tools.report.figures import draw_figures
 from softcr_tools.report.page import Summary
 from softcr_tools.report.run import Run
+from softcr_tools.report.samples import write_samples
 from softcr_tools.report.sections import summarize
 
 
@@ -33,7 +35,7 @@ def build(bag: Path, output: Path, namespace: str | None = None) -> Summary:
         UserError: there is no readable bag, or `output` cannot be written.
     """
     opened = robot_bag(bag, namespace)
-    run = Run(read_signals(opened), _system_beside(opened.path))
+    run = _run_of(opened)
     summary = summarize(run)
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -47,22 +49,45 @@ def build(bag: Path, output: Path, namespace: str | None = None) -> Summary:
 
 
 @command
-def report(bag: Path, /, *, output: Path | None = None, namespace: Namespace | None = None) -> int:
+def report(
+    bag: Path,
+    /,
+    *,
+    output: Path | None = None,
+    csv: Path | None = None,
+    namespace: Namespace | None = None,
+) -> int:
     """Compute the report of a recorded run again.
 
     Args:
         bag: a bag, or the directory of a run with its bag in bag/.
         output: where to write it; the run's directory, or NAME_report beside a bag NAME.
+        csv: file to write the samples to instead of a report: a line for each time stamp, columns
+            with their units for inputs, commands, measured tip, reference and estimate. It can be
+            given to softcr identify.
         namespace: of the robot, in a bag that holds several.
 
     Raises:
         UserError: there is no readable bag, or the report cannot be written.
     """
-    output = output or _home_of(bag.resolve())
     console = Console()
+    if csv is not None:
+        if output is not None:
+            raise UserError("options --csv and --output exclude each other: --csv makes no report")
+        run = _run_of(robot_bag(bag, namespace))
+        lines = write_samples(run, csv)
+        for problem in run.bag.problems:
+            say(console, f"warning: {problem}")
+        say(console, f"samples: {csv}, {lines} lines")
+        return 0
+    output = output or _home_of(bag.resolve())
     console.print(build(bag, output, namespace).table())
     say(console, f"report: {output / 'report.html'}")
     return 0
+
+
+def _run_of(bag: Bag) -> Run:
+    return Run(read_signals(bag), _system_beside(bag.path))
 
 
 def _home_of(bag: Path) -> Path:

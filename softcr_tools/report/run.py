@@ -104,14 +104,18 @@ class Run:
             return None
 
     @cached_property
+    def rod(self) -> Robot | None:
+        """The rod that some node told; None when none did."""
+        try:
+            return Robot.model_validate(self.bag.robot)
+        except (ValidationError, UserError):
+            return None
+
+    @cached_property
     def inputs(self) -> tuple[ShownInput, ...]:
         """Of the rod, or the planar strain robot, that some node told; none when none did."""
-        if self.strain_robot is not None:
-            return shown_inputs(self.strain_robot)
-        try:
-            return shown_inputs(Robot.model_validate(self.bag.robot))
-        except (ValidationError, UserError):
-            return ()
+        robot = self.strain_robot or self.rod
+        return () if robot is None else shown_inputs(robot)
 
     @cached_property
     def estimated_tip(self) -> Signal:
