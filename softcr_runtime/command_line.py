@@ -38,10 +38,11 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from glob import escape, glob
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import (
@@ -79,6 +80,29 @@ def new_app(name: str, text: str, **more: Any) -> App:
         suppress_keyboard_interrupt=False,
         **{"version_flags": [], **more},
     )
+
+
+def completed(names: Callable[[], Iterable[str]]) -> Parameter:
+    """What a shell offers for a word of a command, as `Annotated[str, completed(names)]`.
+
+    Files are offered beside the names, because wherever a name may stand a file may, too.
+
+    Args:
+        names: asked when the person presses the tabulator key.
+    """
+    if "completer" not in inspect.signature(Parameter).parameters:  # cyclopts before 5
+        return Parameter()
+    return Parameter(completer=lambda context: [*names(), *glob(f"{escape(context.incomplete)}*")])
+
+
+def _robots() -> list[str]:
+    from softcr_models.yaml_files import available
+
+    return available("robots")
+
+
+RobotName = Annotated[str, completed(_robots)]
+"""A parameter of a command that takes the name of a robot, or a file."""
 
 
 def command(function: Callable[..., int]) -> Callable[..., int]:
@@ -201,7 +225,9 @@ class _Option:
             allow_leading_hyphen=setting.is_list,
             **group,
         )
-        annotation = Annotated[kind, option]
+        annotation: Any = Annotated[kind, option]
+        if setting.known:
+            annotation = Annotated[annotation, completed(lambda: setting.known)]
         keyword = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(self.python_name, keyword, default=default, annotation=annotation)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command, new_app
+from softcr_runtime.command_line import command, completed, new_app
 from softcr_runtime.console import FAILED, say, warn
 from softcr_runtime.settings import Setting, build_settings, declared_settings
 from softcr_studies.catalogue import load_study, named_studies, study_files
@@ -81,7 +81,7 @@ def list_studies(words: list[str] | None = None, /) -> int:
 @app.command(help_epilogue=_names())
 @command
 def run(
-    names: list[str],
+    names: Annotated[list[str], completed(study_files)],
     /,
     chosen: Chosen,
     *,

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from softcr_runtime.command_line import command
+from softcr_runtime.command_line import RobotName, command
 
 
 @command
 def verify_surrogate(
     *,
-    robot: str = "licher2025",
+    robot: RobotName = "licher2025",
     network: str = "",
     motions: Annotated[int, Field(ge=1)] = 20,
     only_times: bool = False,

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from softcr_hardware.faults import FAULT_KINDS, FaultKind
 from softcr_models.errors import UserError
+from softcr_models.yaml_files import available
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import complain, ended_by_signals, say, step
 from softcr_runtime.namespaces import FramePrefix, Namespace, absolute
@@ -65,7 +66,11 @@ class WithSettings(Protocol):
 class _Common(BaseModel):
     """What every emulation is told."""
 
-    robot: str = Field("licher2025", description="name or file")
+    robot: str = Field(
+        "licher2025",
+        description="name or file",
+        json_schema_extra={"known": list(available("robots"))},
+    )
     log: str = Field("", description="file for events, a JSON object per line; empty: stdout")
     realtime_priority: int = Field(
         0, ge=0, le=90, description="SCHED_FIFO; 0 for the ordinary scheduler"

@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from softcr_models.robot import load_robot
-from softcr_runtime.command_line import command
+from softcr_runtime.command_line import RobotName, command
 from softcr_runtime.console import compile_kernels
 
 
@@ -14,7 +14,7 @@ def identify(
     recordings: list[Path],
     /,
     *,
-    robot: str = "licher2025",
+    robot: RobotName = "licher2025",
     anyway: bool = False,
     results: Path = Path("results"),
 ) -> int:

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
-from softcr_runtime.command_line import command
+from softcr_runtime.command_line import RobotName, command
 from softcr_runtime.console import say
 from softcr_runtime.panels import panels
 from softcr_runtime.shown_inputs import ShownInput, shown_inputs
@@ -25,7 +25,7 @@ _WORDS = {"chamber": "pressure", "tendon": "tension"}
 
 
 @command
-def plan(path: Path, /, *, robot: str = "licher2025", output: Path = Path("plan.npz")) -> int:
+def plan(path: Path, /, *, robot: RobotName = "licher2025", output: Path = Path("plan.npz")) -> int:
     """Turn a tip path into a motion the rod can do.
 
     Finds pressures and tensions that move the nominal rod along the path, through their lag and

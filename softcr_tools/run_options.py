@@ -4,7 +4,7 @@
 plant or reference that is named stand behind its role: `controller.population`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
@@ -17,6 +17,7 @@ from softcr_models.models import MODELS
 from softcr_models.plugins import Place
 from softcr_models.robot import Kind, kind_of, load_robot
 from softcr_models.rod.section import MAX_INTERVALS
+from softcr_models.yaml_files import available
 from softcr_runtime import registry
 from softcr_runtime.log_levels import LogLevel
 from softcr_runtime.namespaces import FramePrefix, Namespace, absolute, frame_prefix
@@ -72,7 +73,12 @@ _A_PLACE = "or package.module:Class, or path/file.py:Class"
 def _named(default: str, said: str, known: tuple[str, ...]) -> Any:
     """An option that is one of some names, or a place."""
     said = f"{said}: {', '.join(known)}; {_A_PLACE}"
-    return Field(default, min_length=1, description=said)
+    return Field(default, min_length=1, description=said, json_schema_extra=_known(known))
+
+
+def _known(names: Iterable[str]) -> dict[str, Any]:
+    """For a shell that completes an option."""
+    return {"known": [name.partition(" ")[0] for name in names]}
 
 
 class RunOptions(BaseModel):
@@ -87,7 +93,9 @@ class RunOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     robot: Annotated[str, AfterValidator(_absolute_file)] = Field(
-        "licher2025", description="a robot of config/robots, or a YAML file"
+        "licher2025",
+        description="a robot of config/robots, or a YAML file",
+        json_schema_extra=_known(available("robots")),
     )
     duration: Seconds = Field(30.0, ge=1.0, le=3600.0, description="length of the run")
     seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
@@ -105,6 +113,7 @@ class RunOptions(BaseModel):
         "",
         description="the controller's numbers: of config/controllers, or a YAML file; empty: "
         "its own",
+        json_schema_extra=_known(available("controllers")),
     )
     model: Place = _named("rod", "of the controller", tuple(MODELS))
     filter_model: Place = _named("rod", "of the filter", tuple(MODELS))
@@ -388,6 +397,7 @@ class SimulationOptions(PlantOptions):
         description="a robot of config/robots, or a YAML file; empty: licher2025_chain, whose "
         "filter finds hysteresis, hoses and lengths, where nempc or rod_mpc control the exact rod, "
         "licher2025 otherwise",
+        json_schema_extra=_known(available("robots")),
     )
     tip_noise_mm: Millimetres = Field(
         -1.0,
@@ -406,13 +416,18 @@ class SimulationOptions(PlantOptions):
         le=MAX_INTERVALS,
         description="intervals of the simulated rod; 0 for 10, or for 20 with other plant errors",
     )
-    plant: Place = Field("", description=f"empty: the robot's own; {_A_PLACE}")
+    plant: Place = Field(
+        "",
+        description=f"empty: the robot's own; {_A_PLACE}",
+        json_schema_extra=_known(registry.choices("plant")),
+    )
     plant_errors: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
         description="how body, pressures and sensors of the simulated rod differ from the model: "
         "of config/plant_errors, or a YAML file; empty: typical for one segment with chambers, or "
         "same_structure for other robots and where one of its numbers is given (factors, tip "
         "noise, payload, loads, obstacles)",
+        json_schema_extra=_known(available("plant_errors")),
     )
     payload_kg: Kilograms = Field(
         0.0,
@@ -424,11 +439,13 @@ class SimulationOptions(PlantOptions):
         "",
         description="forces and moments on the simulated rod, when and where: of config/loads, or "
         "a YAML file",
+        json_schema_extra=_known(available("loads")),
     )
     obstacles: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
         description="planes and spheres that the simulated rod may touch: of config/obstacles, or "
         "a YAML file",
+        json_schema_extra=_known(available("obstacles")),
     )
     model_file: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",

@@ -14,7 +14,7 @@ from softcr_models.errors import UserError
 from softcr_models.problems import first_problem
 from softcr_models.robot import load_robot
 from softcr_models.surrogate.architecture import Architecture
-from softcr_runtime.command_line import command
+from softcr_runtime.command_line import RobotName, command
 from softcr_runtime.console import say
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ Recipe = create_model("Recipe", __base__=_Preset, **_FIELDS)
 def train(
     recipe: Recipe,  # type: ignore[valid-type]
     *,
-    robot: str = "licher2025",
+    robot: RobotName = "licher2025",
     output: Path | None = None,
     start: Path | None = None,
     fresh: bool = False,

@@ -3,8 +3,10 @@
 import re
 import subprocess
 import sys
+from inspect import signature
 
 import pytest
+from cyclopts import Parameter
 
 from softcr_tools import cli
 
@@ -77,3 +79,24 @@ def test_a_shell_can_complete_commands_and_options(shell):
     script = cli.app.generate_completion(shell=shell)
     for word in ("verify-surrogate", "plant-intervals", "no-deadman-switch", "lockstep"):
         assert word in script
+
+
+@pytest.mark.skipif("completer" not in signature(Parameter).parameters, reason="cyclopts before 5")
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("up simulation --robot", {"licher2025", "two_segments", "./mine.yaml"}),
+        ("up simulation --controller", {"nempc", "rod_mpc", "none"}),
+        ("up hardware --reference", {"circle", "goal"}),
+        ("up simulation --obstacles", {"ball"}),
+        ("identify run.csv --robot", {"tendon_arm", "./mine.yaml"}),
+        ("doctor simulation --robot", {"licher2025"}),
+        ("study run", {"speed/rod", "robustness/fair"}),
+    ],
+)
+def test_a_shell_completes_names_and_files(words, names, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").touch()
+    word = "./" if "./mine.yaml" in names else ""
+    assert cli.main(["__complete", *words.split(), word]) == 0
+    assert names <= set(capsys.readouterr().out.splitlines())

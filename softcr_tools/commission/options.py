@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
 from softcr_hardware.optitrack.protocol import COMMAND_PORT
+from softcr_models.yaml_files import available
 
 
 class BenchOptions(BaseModel):
@@ -13,7 +14,11 @@ class BenchOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    robot: str = Field("licher2025", description="name or file")
+    robot: str = Field(
+        "licher2025",
+        description="name or file",
+        json_schema_extra={"known": list(available("robots"))},
+    )
     station: str = Field("", description="of the valves, name or file; empty: the robot's name")
     calibration: str = Field("", description="of the cameras, likewise")
     mounting: str = Field("", description="of the force-torque sensor, likewise")

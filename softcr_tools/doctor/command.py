@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from softcr_models.yaml_files import available
 from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED
 from softcr_runtime.namespaces import Namespace
@@ -29,7 +30,11 @@ class Patient(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    robot: str = Field("licher2025", description="name or file")
+    robot: str = Field(
+        "licher2025",
+        description="name or file",
+        json_schema_extra={"known": list(available("robots"))},
+    )
     station: str = Field("", description="of the valves, name or file; empty: the robot's name")
     calibration: str = Field("", description="of the cameras, likewise")
     mounting: str = Field("", description="of the force-torque sensor, likewise")

@@ -12,7 +12,7 @@ from rich.console import Console
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.robots import namespaces_of, robot_bag
-from softcr_runtime.command_line import command
+from softcr_runtime.command_line import RobotName, command
 from softcr_runtime.console import say
 from softcr_runtime.namespaces import Namespace
 
@@ -23,7 +23,7 @@ def replay(
     /,
     *,
     controller: bool = False,
-    robot: str = "",
+    robot: RobotName = "",
     changes: Annotated[list[str] | None, Parameter(name="--set")] = None,
     output: Path | None = None,
     online: bool = False,

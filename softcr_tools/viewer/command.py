@@ -12,7 +12,7 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
-from softcr_runtime.command_line import command
+from softcr_runtime.command_line import RobotName, command
 from softcr_runtime.console import ended_by_signals, say, step
 from softcr_runtime.namespaces import Namespace, absolute
 from softcr_runtime.ros_context import ros_context
@@ -26,7 +26,7 @@ PORT = 8090  # of the page; 8080 is the emulated Net F/T box's
 @command
 def view(
     *,
-    robot: str = "",
+    robot: RobotName = "",
     host: str = "127.0.0.1",
     port: Annotated[int, Field(ge=1, le=65535)] = PORT,
     namespace: Namespace = "",
