@@ -157,7 +157,7 @@ class Summary:
         """The settings that matter for comparing runs, in a line; none where none are told."""
         templates = {
             "population": "population {population}, horizon {horizon}",
-            "candidates_least": "candidates looked at: median {candidates_median:.0f}, "
+            "candidates_least": "candidates evaluated: median {candidates_median:.0f}, "
             "least {candidates_least:.0f}",
             "payload_kg": "payload {payload_kg:g} kg",
             "seed": "seed {seed}",
