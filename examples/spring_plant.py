@@ -34,7 +34,11 @@ class SpringSettings(BaseModel):
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
     tip_noise: float = Field(
-        2e-4, ge=0.0, le=0.05, description="of measured positions", json_schema_extra={"unit": "m"}
+        2e-4,
+        ge=0.0,
+        le=0.05,
+        description="standard deviation of measured positions",
+        json_schema_extra={"unit": "m"},
     )
 
 

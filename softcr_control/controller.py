@@ -74,7 +74,8 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
     """Which controller on which model, and when to vent; the controller's own settings beside."""
 
     controller: Place = Field(
-        "nempc", description="a known one; or package.module:Class, or path/file.py:Class"
+        "nempc",
+        description="a registered controller; or package.module:Class, or path/file.py:Class",
     )
     controller_file: str = Field(
         "",
@@ -83,7 +84,10 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
         json_schema_extra={"folder": "controllers"},
     )
     threads: int = Field(
-        0, ge=0, le=256, description="of the prediction; 0: as the controller likes them"
+        0,
+        ge=0,
+        le=256,
+        description="number of intervals of the prediction's rod; 0: the controller's own",
     )
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
@@ -91,23 +95,23 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
         1,
         ge=1,
         le=MAXIMUM_DELAY,
-        description="the first command of an answer is due at least so long after its estimate",
+        description="shortest time from an estimate until the first command of its answer is due",
         json_schema_extra={"unit": "periods"},
     )
     budget: float = Field(
         0.5,
         gt=0.0,
         le=MAXIMUM_DELAY,
-        description="a controller that can answer with less computes no longer than this, from "
-        "when its input came; not in lock-step, nor on virtual time",
+        description="longest computing time from the arrival of the input, for controllers that "
+        "can answer with less; not in lock-step or on virtual time",
         json_schema_extra={"unit": "periods", **LIVE},
     )
     input_timeout: float = Field(
         0.1,
         ge=0.01,
         le=5.0,
-        description="without estimate or reference for so long a last packet leads the robot to "
-        "rest (wall mode)",
+        description="time without an estimate or a reference after which a last packet brings the "
+        "robot to rest (wall mode)",
         json_schema_extra={"unit": "s", **LIVE},
     )
 

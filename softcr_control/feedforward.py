@@ -21,13 +21,13 @@ class FeedforwardSettings(NodeSettings):
     """Which motion; the numbers of `reference`, so that both mean the same one."""
 
     reference: Literal["setpoint", "circle", "chirp_circle", "trajectory"] = Field(
-        "trajectory", description="motion that is made of inputs"
+        "trajectory", description="motion that is defined by inputs"
     )
     duration: float = Field(
         120.0,
         gt=0.0,
         le=3600.0,
-        description="after which the inputs stand still",
+        description="time after which the inputs stay constant",
         json_schema_extra={"unit": "s"},
     )
 

@@ -46,17 +46,18 @@ class GaussNewtonSettings(HorizonSettings):
         default=2e-4,
         gt=0.0,
         le=0.1,
-        description="of a knot, for the finite differences / range of the input",
+        description="step of a knot for the finite differences / range of the input",
         json_schema_extra={"live": True},
     )
     damping: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         default=1e-6,
-        description="added to the normal matrix, of its mean diagonal [-]; more inputs than the "
-        "costs see need more, 1e-3 for the tip of an arm of nine tendons",
+        description="regularisation added to the normal matrix, relative to its mean diagonal [-]; "
+        "with more inputs than the costs determine it must be larger, such as 1e-3 for "
+        "the tip of an arm with nine tendons",
         json_schema_extra={"live": True},
     )
     costs: CostSettings = Field(
-        default=CostSettings(input_rate=0.05), description="what is minimised"
+        default=CostSettings(input_rate=0.05), description="terms that are minimised"
     )
 
     @model_validator(mode="after")

@@ -25,20 +25,21 @@ class HandOverSettings(BaseModel):
     """When a controller begins and ends to command, where the controller is exchanged."""
 
     takes_over: bool = Field(
-        False, description="whether it waits, and hears the commands of another controller"
+        False,
+        description="whether the controller waits, and receives the commands of another controller",
     )
     answer_from: float = Field(
         0.0,
         ge=0.0,
         le=_LATEST,
-        description="stamp from which a controller that takes over answers; 0: not yet",
+        description="stamp from which this controller answers when it takes over; 0: not yet",
         json_schema_extra=_MOMENT,
     )
     answer_until: float = Field(
         0.0,
         ge=0.0,
         le=_LATEST,
-        description="stamp from which on another controller answers; 0: none does",
+        description="stamp from which another controller answers; 0: none does",
         json_schema_extra=_MOMENT,
     )
 

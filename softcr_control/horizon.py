@@ -36,18 +36,20 @@ class HorizonSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     horizon: int = Field(
-        default=7, ge=2, le=400, description="optimised commands, N of (39) [ticks]"
+        default=7, ge=2, le=400, description="number of optimised commands, N of (39) [ticks]"
     )
     estimate_lag: bool = Field(
-        default=True, description="whether the inputs' lag is found from commands and readings"
+        default=True,
+        description="whether the lag of the inputs is estimated from commands and readings",
     )
     tip_offset_gain: float = Field(
         default=0.0,
         ge=0.0,
         le=1.0,
-        description="of the low-pass that learns where tips end beside their prediction; 0: none",
+        description="gain of the low-pass filter that learns the offset between the tip and its "
+        "prediction; 0: none",
     )
-    costs: CostSettings = Field(default=CostSettings(), description="what is minimised")
+    costs: CostSettings = Field(default=CostSettings(), description="terms that are minimised")
 
     @classmethod
     def beside_horizon(cls, values: Mapping[str, Any], horizon: Any) -> dict[str, Any]:

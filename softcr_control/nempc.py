@@ -39,26 +39,27 @@ class NempcSettings(HorizonSettings):
     population: int = Field(default=1000, ge=8, le=100_000, description="candidates per generation")
     segments: int = Field(default=1, ge=1, le=50, description="linear segments of a candidate")
     first_knot_fixed: bool = Field(
-        default=False, description="whether candidates start from the command active now"
+        default=False, description="whether candidates start from the command that is active now"
     )
     parents: Fraction = Field(
         default=0.1,
-        description="quota of best candidates carried over",
+        description="fraction of the best candidates that is carried over",
         json_schema_extra=_LIVE,
     )
     strangers: Fraction = Field(
         default=0.1,
-        description="quota of fresh candidates",
+        description="fraction of new random candidates",
         json_schema_extra=_LIVE,
     )
     stranger_spread: Fraction = Field(
         default=0.3,
-        description="standard deviation of strangers round the previous command / input range",
+        description="standard deviation of new random candidates around the previous command / "
+        "range of the input",
         json_schema_extra=_LIVE,
     )
     mutation_probability: Fraction = Field(
         default=0.5,
-        description="chance that one knot of one channel mutates",
+        description="probability that one knot of one channel mutates",
         json_schema_extra=_LIVE,
     )
     mutation_noise: Fraction = Field(
@@ -68,7 +69,7 @@ class NempcSettings(HorizonSettings):
     )
     mutation_error: Positive = Field(
         default=0.01,
-        description="tip error at which mutation_noise holds [m]",
+        description="tip error at which mutation_noise applies [m]",
         json_schema_extra=_LIVE,
     )
     mutation_scale_low: Positive = Field(
@@ -90,12 +91,12 @@ class NempcSettings(HorizonSettings):
     )
     polish: bool = Field(
         default=True,
-        description="whether the best candidate is refined by a fitted Gauss-Newton step (ours)",
+        description="whether a fitted Gauss-Newton step refines the best candidate (our addition)",
         json_schema_extra=_LIVE,
     )
 
     costs: CostSettings = Field(
-        default=CostSettings(input_rate=0.15), description="what is minimised"
+        default=CostSettings(input_rate=0.15), description="terms that are minimised"
     )
 
     @model_validator(mode="after")

@@ -15,7 +15,8 @@ class NempcBackendSettings(NempcSettings):
 
     backend: Literal["auto", "numpy", "torch"] = Field(
         default="auto",
-        description="what the population lives in; auto: torch where the model computes on a GPU",
+        description="library that computes the population; auto: torch if the model computes on a "
+        "GPU",
     )
 
 

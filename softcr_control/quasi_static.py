@@ -64,19 +64,25 @@ class QuasiStaticSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    gain: float = Field(0.2, gt=0.0, le=1.0, description="of the error, in an update [-]")
+    gain: float = Field(0.2, gt=0.0, le=1.0, description="gain on the error in an update [-]")
     update_ticks: int = Field(
-        10, ge=1, le=1000, description="between updates: the robot should have come to rest [ticks]"
+        10,
+        ge=1,
+        le=1000,
+        description="time between updates, in which the robot should come to rest [ticks]",
     )
     lead: float = Field(
         1.0,
         ge=0.0,
         le=1.0,
-        description="share of the reference's motion until the next update that is added; 0: none, "
-        "as in the thesis, the tip then lags behind [-]",
+        description="fraction of the reference's motion until the next update that is added; with "
+        "0, as in the thesis, the tip lags behind [-]",
     )
     input_level: float = Field(
-        1e-4, gt=0.0, le=0.1, description="cost of inputs at their range from rest, as an error [m]"
+        1e-4,
+        gt=0.0,
+        le=0.1,
+        description="cost of inputs that are their whole range away from rest, as an error [m]",
     )
 
 

@@ -44,23 +44,28 @@ class RowsSettings(SampledNodeSettings):
 
     start: Literal["first sample", "service"] = Field(
         "first sample",
-        description="when the motion begins; at its beginning it stands still until then, for "
-        "~/start (std_srvs/srv/Trigger) to be called",
+        description="when the motion begins; at its beginning it stands still until ~/start "
+        "(std_srvs/srv/Trigger) is called",
     )
-    horizon: int = Field(USUAL_HORIZON, ge=1, le=200, description="of the controller, in periods")
+    horizon: int = Field(
+        USUAL_HORIZON, ge=1, le=200, description="horizon of the controller, in periods"
+    )
     model: str = Field(
         "",
-        description="that the controller predicts with, and that makes the motion where it is no "
-        "rod; empty: the exact one of the robot's kind",
+        description="model with which the controller predicts, and which makes the motion if it is "
+        "not a rod; empty: the exact one of the robot's kind",
     )
     intervals: int = Field(
-        5, ge=2, le=MAX_INTERVALS, description="intervals of the rod that states are told for"
+        5,
+        ge=2,
+        le=MAX_INTERVALS,
+        description="number of intervals of the rod whose states are given",
     )
     duration: float = Field(
         120.0,
         gt=0.0,
         le=3600.0,
-        description="after which it stands still",
+        description="time after which the reference stands still",
         json_schema_extra={"unit": "s"},
     )
 
@@ -70,13 +75,13 @@ class AnyReferenceSettings(RowsSettings):
 
     reference: Place = Field(
         "trajectory",
-        description=f"what the rod should do: {', '.join(registry.MOTIONS)}; or "
+        description=f"motion of the rod: {', '.join(registry.MOTIONS)}; or "
         "package.module:Class, or path/file.py:Class",
     )
     learned: str = Field(
         "",
-        description="what repetitions of this motion have taught: a file of `softcr learn motion`; "
-        "empty: nothing",
+        description="file of `softcr learn motion`: what earlier repetitions of the motion taught; "
+        "empty: none",
         json_schema_extra={"folder": ""},
     )
 
@@ -93,26 +98,37 @@ class ReferenceBlockSettings(AnyReferenceSettings):
 
     file: str = Field(
         "",
-        description="CSV or NPZ with the reference 'file'",
+        description="CSV or NPZ file for the reference 'file'",
         json_schema_extra={"folder": ""},
     )
     trajectory_intervals: int = Field(
-        10, ge=2, le=MAX_INTERVALS, description="intervals of the rod that makes the motion"
+        10,
+        ge=2,
+        le=MAX_INTERVALS,
+        description="number of intervals of the rod that makes the motion",
     )
     frequency: float = Field(
-        0.5, gt=0.0, le=20.0, description="of a circle", json_schema_extra={"unit": "Hz"}
+        0.5, gt=0.0, le=20.0, description="frequency of a circle", json_schema_extra={"unit": "Hz"}
     )
     mean: float = Field(
-        35e3, ge=0.0, le=1e6, description="mean pressure", json_schema_extra={"unit": "Pa"}
+        35e3, ge=0.0, le=1e6, description="mean of the pressures", json_schema_extra={"unit": "Pa"}
     )
     amplitude: float = Field(
-        20e3, ge=0.0, le=1e6, description="of the pressures", json_schema_extra={"unit": "Pa"}
+        20e3,
+        ge=0.0,
+        le=1e6,
+        description="amplitude of the pressures",
+        json_schema_extra={"unit": "Pa"},
     )
     radius: float = Field(
-        0.05, ge=0.0, le=10.0, description="of a tip circle", json_schema_extra={"unit": "m"}
+        0.05, ge=0.0, le=10.0, description="radius of a tip circle", json_schema_extra={"unit": "m"}
     )
     height: float = Field(
-        0.13, ge=-10.0, le=10.0, description="z of a tip circle", json_schema_extra={"unit": "m"}
+        0.13,
+        ge=-10.0,
+        le=10.0,
+        description="height z of a tip circle",
+        json_schema_extra={"unit": "m"},
     )
 
 

@@ -37,7 +37,7 @@ class ReferenceSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["setpoint", "circle", "chirp_circle", "trajectory", "tip_circle", "file"] = Field(
-        default="trajectory", description="what the rod should do"
+        default="trajectory", description="motion of the rod"
     )
     duration: Positive = Field(
         default=60.0, le=3600.0, description="time after which it stands still [s]"
@@ -51,20 +51,24 @@ class ReferenceSettings(BaseModel):
         default=None, description="largest deviation from the mean; None: 20 % of their range"
     )
     frequency: Positive = Field(
-        default=0.5, le=20.0, description="of the circle; of the chirp's begin [Hz]"
+        default=0.5,
+        le=20.0,
+        description="frequency of the circle, and of the beginning of the chirp [Hz]",
     )
-    last_frequency: Positive = Field(default=1.5, le=20.0, description="of the chirp's end [Hz]")
+    last_frequency: Positive = Field(
+        default=1.5, le=20.0, description="frequency of the end of the chirp [Hz]"
+    )
     frequencies: tuple[Positive, ...] = Field(
-        default=(0.5, 1.0, 1.5), min_length=1, description="of the trajectory [Hz]"
+        default=(0.5, 1.0, 1.5), min_length=1, description="frequency of the trajectory [Hz]"
     )
     inputs: tuple[Finite, ...] | None = Field(
         default=None,
         validation_alias=AliasChoices("inputs", "pressures"),
-        description="of the setpoint, in their unit; None: 45, 25 and 15 % of their range, and of "
-        "another number evenly from 45 to 15 %",
+        description="inputs of the setpoint, in their unit; None: 45, 25 and 15 % of their range, "
+        "or evenly from 45 to 15 % for another number of inputs",
     )
-    radius: NonNegative = Field(default=0.05, description="of the tip circle [m]")
-    height: Finite = Field(default=0.13, description="z of the tip circle, base frame [m]")
+    radius: NonNegative = Field(default=0.05, description="radius of the tip circle [m]")
+    height: Finite = Field(default=0.13, description="height z of the tip circle, base frame [m]")
     file: str = Field(default="", description="CSV or NPZ file")
 
     def source(self, model: Model, period: float) -> SampledReference:

@@ -53,7 +53,8 @@ class StrainSineSettings(BaseModel):
         0.5,
         gt=0.0,
         le=20.0,
-        description="of the first segment; each other one is a third slower than the one before",
+        description="frequency of the first segment; each further segment is a third slower than "
+        "the one before",
         json_schema_extra={"unit": "Hz"},
     )
     bending: float = Field(

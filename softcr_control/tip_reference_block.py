@@ -28,14 +28,14 @@ class TipReferenceBlockSettings(ArmNodeSettings):
     )
     file: str = Field(
         "",
-        description="CSV or NPZ with the reference 'file'",
+        description="CSV or NPZ file for the reference 'file'",
         json_schema_extra={"folder": ""},
     )
     duration: float = Field(
         120.0,
         gt=0.0,
         le=3600.0,
-        description="after which it stands still",
+        description="time after which the reference stands still",
         json_schema_extra={"unit": "s"},
     )
     dwell: float = Field(

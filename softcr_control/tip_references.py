@@ -45,12 +45,12 @@ class TipReferenceSettings(BaseModel):
     )
     dwell: _Positive = Field(default=6.0, description="time at each setpoint [s]")
     bend: Annotated[float, Field(gt=0.0, le=1.5)] = Field(
-        default=0.35, description="of each section, at setpoint and circle [rad]"
+        default=0.35, description="bending of each section, at setpoint and circle [rad]"
     )
     direction: Annotated[float, Field(allow_inf_nan=False)] = Field(
-        default=0.5, description="in which the first setpoint lies, about z [rad]"
+        default=0.5, description="direction of the first setpoint about z [rad]"
     )
-    frequency: _Positive = Field(default=0.05, le=5.0, description="of the circle [Hz]")
+    frequency: _Positive = Field(default=0.05, le=5.0, description="frequency of the circle [Hz]")
     file: str = Field(default="", description="CSV or NPZ file")
 
 

@@ -32,13 +32,13 @@ class CcEstimatorBlockSettings(NodeSettings):
         0.5,
         ge=0.1,
         le=5.0,
-        description="periods to wait for a wrench that is due before going on without it",
+        description="periods to wait for a wrench that is due before continuing without it",
     )
     longest_prediction: float = Field(
         1.0,
         ge=0.05,
         le=2.0,
-        description="without wrenches for so long the estimate is no longer published",
+        description="time without wrenches after which the estimate is no longer published",
         json_schema_extra={"unit": "s", **LIVE},
     )
 

@@ -47,22 +47,32 @@ class CcEstimatorSettings(FilterSettings):
     """
 
     longest_step: _Positive = Field(
-        default=0.005, description="the Euler step is at most this; stable below about 8 ms [s]"
+        default=0.005, description="largest Euler step; stable below about 8 ms [s]"
     )
     coordinate_noise: _NonNegative = Field(
-        default=1.4e-4, description="of Delta and dL, Mehl et al. [m/sqrt(s)]"
+        default=1.4e-4, description="process noise of Delta and dL, Mehl et al. [m/sqrt(s)]"
     )
-    rate_noise: _NonNegative = Field(default=0.1, description="of their rates [m/s/sqrt(s)]")
+    rate_noise: _NonNegative = Field(
+        default=0.1, description="process noise of their rates [m/s/sqrt(s)]"
+    )
     stiffness_noise: _NonNegative = Field(
-        default=20.0, description="of the bending stiffness [N/m/sqrt(s)]"
+        default=20.0, description="random walk of the bending stiffness [N/m/sqrt(s)]"
     )
-    force_noise: _Positive = Field(default=1e-2, description="of each measured force [N]")
-    moment_noise: _Positive = Field(default=1e-3, description="of each measured moment [N m]")
+    force_noise: _Positive = Field(
+        default=1e-2, description="standard deviation of each measured force [N]"
+    )
+    moment_noise: _Positive = Field(
+        default=1e-3, description="standard deviation of each measured moment [N m]"
+    )
     coordinate_deviation: _Positive = Field(
-        default=0.02, description="around the straight pose at the start [m]"
+        default=0.02, description="initial standard deviation around the straight pose [m]"
     )
-    rate_deviation: _Positive = Field(default=0.2, description="around rest at the start [m/s]")
-    stiffness_deviation: _Positive = Field(default=20.0, description="at the start [N/m]")
+    rate_deviation: _Positive = Field(
+        default=0.2, description="initial standard deviation around rest [m/s]"
+    )
+    stiffness_deviation: _Positive = Field(
+        default=20.0, description="initial standard deviation of the bending stiffness [N/m]"
+    )
     stiffness_range: Annotated[float, Field(gt=1.0, le=100.0)] = Field(
         default=5.0, description="the stiffness stays within nominal / range, nominal * range [-]"
     )

@@ -44,27 +44,27 @@ class EstimatorBlockSettings(ModelSettings):
     """Which estimator on which model, and when to go on without a camera."""
 
     estimator: Place = Field(
-        "rod", description="a known one; or package.module:Class, or path/file.py:Class"
+        "rod", description="a registered estimator; or package.module:Class, or path/file.py:Class"
     )
     substeps: int = Field(2, ge=1, le=20, description="sub-steps of the prediction per period")
     patience: float = Field(
         0.5,
         ge=0.1,
         le=5.0,
-        description="periods to wait for a tip pose that is due before going on without it; with "
-        "separate sampling more than the cameras' latency and their period together",
+        description="periods to wait for a tip pose that is due before continuing without it; with "
+        "separate sampling more than the cameras' latency and period together",
         json_schema_extra=LIVE,
     )
     pressure_filter: bool = Field(
         True,
-        description="whether readings of pressures are filtered with the commands that moved "
-        "them, where the robot's inputs have a lag",
+        description="whether pressure readings are filtered with the commands that caused them, if "
+        "the robot's inputs have a lag",
     )
     longest_prediction: float = Field(
         1.0,
         ge=0.05,
         le=60.0,
-        description="without tip poses for so long the estimate is no longer published",
+        description="time without tip poses after which the estimate is no longer published",
         json_schema_extra={"unit": "s", **LIVE},
     )
 

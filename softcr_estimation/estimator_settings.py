@@ -33,15 +33,17 @@ class ModelEstimatorSettings(FilterSettings):
         "of these; none: all of the model's, and offsets and gains where inputs are pressures",
     )
     period: _Positive = Field(
-        default=1 / 70, description="a tick; longer gaps take several steps [s]"
+        default=1 / 70, description="length of a tick; longer gaps take several steps [s]"
     )
 
     reopening: bool = Field(
         default=True,
-        description="whether parameters walk faster while the innovations are coloured, so while "
-        "the filter is wrong",
+        description="whether parameters walk faster while the innovations are coloured, that is, "
+        "while the filter is wrong",
     )
-    opening_factor: _NonNegative = Field(default=1.0, description="on how fast they then walk [-]")
+    opening_factor: _NonNegative = Field(
+        default=1.0, description="factor on how fast they then walk [-]"
+    )
 
     openings: Mapping[str, _NonNegative] = Field(
         default={},
@@ -50,10 +52,11 @@ class ModelEstimatorSettings(FilterSettings):
     )
 
     state_noise: _Positive = Field(
-        default=0.007, description="of states without a noise of their own [state scale/sqrt(s)]"
+        default=0.007,
+        description="process noise of states that have none of their own [state scale/sqrt(s)]",
     )
     state_noises: Mapping[str, _NonNegative] = Field(
-        default={}, description="by group of the model's state [state scale/sqrt(s)]"
+        default={}, description="process noise by group of the model's state [state scale/sqrt(s)]"
     )
     noises: Mapping[str, _NonNegative] = Field(
         default={},
@@ -62,25 +65,27 @@ class ModelEstimatorSettings(FilterSettings):
     )
     measurement_noises: Mapping[str, _Positive | tuple[_Positive, ...]] = Field(
         default={},
-        description="by output [its unit]; of a pose: of position [m], of rotation [rad]; of a "
-        "wrench: of force [N], of moment [N m]",
+        description="standard deviation by output [its unit]; for a pose: position [m], rotation "
+        "[rad]; for a wrench: force [N], moment [N m]",
     )
 
     initial_state_deviation: _Positive = Field(
-        default=0.5, description="around the static shape at the start [state scale]"
+        default=0.5, description="initial standard deviation around the static shape [state scale]"
     )
     state_deviations: Mapping[str, _Positive] = Field(
-        default={}, description="at the start, by group of the model's state [state scale]"
+        default={},
+        description="initial standard deviation by group of the model's state [state scale]",
     )
     deviations: Mapping[str, _Positive] = Field(
         default={},
-        description="at the start, by parameter [-] or, linear, [unit]; not named: what the model "
-        "says",
+        description="initial standard deviation by parameter [-] or, linear, [unit]; not named: "
+        "what the model says",
     )
 
     begins_with: Mapping[str, float] = Field(
         default={},
-        description="where estimated parameters begin, by name [unit]; not named: at the model's",
+        description="initial values of estimated parameters by name [unit]; not named: those of "
+        "the model",
     )
 
     parameter_range: _Range | None = Field(
@@ -120,14 +125,21 @@ class EstimatorSettings(ModelEstimatorSettings):
         "pressure_gain_1 to _m; pressure_offsets or pressure_gains for all of these",
     )
     velocity_noise: _Positive | None = Field(
-        default=None, description="of linear velocities; none: state_noise [state scale/sqrt(s)]"
+        default=None,
+        description="process noise of linear velocities; none: state_noise [state scale/sqrt(s)]",
     )
     angular_velocity_noise: _Positive | None = Field(
-        default=None, description="of angular velocities, likewise"
+        default=None, description="process noise of angular velocities, likewise"
     )
-    force_noise: _Positive | None = Field(default=None, description="of shear forces, likewise")
-    force_z_noise: _Positive | None = Field(default=None, description="of axial forces, likewise")
-    torque_noise: _Positive | None = Field(default=None, description="of moments, likewise")
+    force_noise: _Positive | None = Field(
+        default=None, description="process noise of shear forces, likewise"
+    )
+    force_z_noise: _Positive | None = Field(
+        default=None, description="process noise of axial forces, likewise"
+    )
+    torque_noise: _Positive | None = Field(
+        default=None, description="process noise of moments, likewise"
+    )
     bending_compliance_noise: _NonNegative = Field(
         default=5e-4, description="random walk [1/sqrt(s)]"
     )
@@ -136,17 +148,24 @@ class EstimatorSettings(ModelEstimatorSettings):
     pressure_offset_noise: _NonNegative = Field(default=1.0, description="random walk [Pa/sqrt(s)]")
     pressure_gain_noise: _NonNegative = Field(default=2e-4, description="random walk [1/sqrt(s)]")
     tip_position_noise: _Positive = Field(
-        default=2e-4, description="of each measured coordinate [m]"
+        default=2e-4, description="standard deviation of each measured coordinate [m]"
     )
     tip_rotation_noise: _Positive = Field(
-        default=5e-3, description="of each measured rotation angle [rad]"
+        default=5e-3, description="standard deviation of each measured rotation angle [rad]"
     )
-    bending_compliance_deviation: _Positive = Field(default=0.08, description="at the start [-]")
-    tip_mass_deviation: _Positive = Field(default=0.1, description="at the start [-]")
-    damping_factor_deviation: _Positive = Field(default=0.05, description="at the start [-]")
-    pressure_offset_deviation: _Positive = Field(default=100.0, description="at the start [Pa]")
+    bending_compliance_deviation: _Positive = Field(
+        default=0.08, description="initial standard deviation [-]"
+    )
+    tip_mass_deviation: _Positive = Field(default=0.1, description="initial standard deviation [-]")
+    damping_factor_deviation: _Positive = Field(
+        default=0.05, description="initial standard deviation [-]"
+    )
+    pressure_offset_deviation: _Positive = Field(
+        default=100.0, description="initial standard deviation [Pa]"
+    )
     pressure_gain_deviation: _Positive = Field(
-        default=0.003, description="at the start [-]; not given: what the model's inputs say"
+        default=0.003,
+        description="initial standard deviation [-]; not given: what the model's inputs say",
     )
     pressure_offset_limit: _Positive = Field(
         default=2e4, description="largest estimated offset [Pa]"

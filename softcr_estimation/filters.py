@@ -21,14 +21,14 @@ class FilterSettings(BaseModel):
 
     filter: Literal["auto", Kind] = Field(
         default="auto",
-        description="unscented or extended Kalman filter; auto: which one suits the model",
+        description="unscented or extended Kalman filter; auto: the one that suits the model",
     )
     longest_gap: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = Field(
         default=2.0, description="longest time bridged without a restart [s]"
     )
     gate_probability: Annotated[float, Field(gt=0.5, lt=1.0)] = Field(
         default=0.9999,
-        description="innovations beyond this chi-square quantile are believed less [-]",
+        description="chi-square quantile beyond which innovations have less weight [-]",
     )
     alpha: Annotated[float, Field(gt=0.0, le=10.0)] = Field(
         default=1.0, description="ukf: spread [-]"

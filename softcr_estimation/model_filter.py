@@ -33,25 +33,26 @@ class ModelFilterSettings(BaseModel):
     filter: Literal["auto", Kind] = Field(
         "auto",
         description="unscented or extended Kalman filter; auto: ekf for a robot with a "
-        "pressure_chain, else ukf",
+        "pressure_chain, otherwise ukf",
     )
     parameters: tuple[str, ...] = Field(
         (EVERYTHING,),
-        description="estimated beside the state: names of the model's parameters, "
-        "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there are",
+        description="what is estimated besides the state: names of the model's parameters, "
+        "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there "
+        "are",
     )
     begins_with: str = Field(
         "",
-        description="where estimated parameters begin, in their units and with commas between, "
-        "such as bending_compliance=49.9,tip_mass=0.07; not named: at the robot file's numbers",
+        description="initial values of estimated parameters, in their units and separated by "
+        "commas, such as bending_compliance=49.9,tip_mass=0.07; not named: those of the robot file",
     )
     use_orientation: bool = Field(
-        False, description="whether the tip's orientation is used too", json_schema_extra=_LIVE
+        False, description="whether the tip's orientation is also used", json_schema_extra=_LIVE
     )
     use_tip_pose: bool = Field(
         True,
-        description="whether the tip's pose is a measurement; without it another sensor has to "
-        "tell where the robot is",
+        description="whether the tip's pose is a measurement; without it another sensor must say "
+        "where the robot is",
     )
     use_body_poses: bool = Field(
         True,
@@ -59,35 +60,35 @@ class ModelFilterSettings(BaseModel):
     )
     use_tendon_lengths: bool = Field(
         True,
-        description="whether the lengths of tendons are measurements, where the robot file has "
-        "the sensor",
+        description="whether the lengths of tendons are measurements, if the robot file has the "
+        "sensor",
     )
     use_base_wrench: bool = Field(
         False, description="whether the force-torque sensor below the base is a measurement"
     )
     tip_force: bool = Field(
-        False, description="whether a force at the tip is looked for; with the model rod"
+        False, description="whether a force at the tip is estimated; with the model rod"
     )
     state_noise: float = Field(
         ModelEstimatorSettings().state_noise,
         gt=0.0,
         le=10.0,
-        description="random walk of every state, of its scale; for rods of five intervals: "
-        "coarser ones leave more over",
+        description="random walk of every state, relative to its scale; for rods of five "
+        "intervals: coarser ones leave larger errors",
         json_schema_extra={"unit": "1/sqrt(s)", **_LIVE},
     )
     initial_state_deviation: float = Field(
         0.0,
         ge=0.0,
         le=10.0,
-        description="around the shape at rest at the start, of the state's scale; 0: 0.5, and 0.1 "
-        "for rods of several segments or with tendons",
+        description="initial standard deviation around the shape at rest, relative to the state's "
+        "scale; 0: 0.5, or 0.1 for rods of several segments or with tendons",
     )
     parameter_noise_factor: float = Field(
         1.0,
         ge=0.0,
         le=100.0,
-        description="on the random walks of all estimated parameters; 0: they are constant",
+        description="factor on the random walks of all estimated parameters; 0: they are constant",
         json_schema_extra=_LIVE,
     )
     position_noise: float = Field(
@@ -129,21 +130,21 @@ class ModelFilterSettings(BaseModel):
         0.9999,
         gt=0.5,
         lt=1.0,
-        description="innovations beyond this chi-square quantile are believed less",
+        description="chi-square quantile beyond which innovations have less weight",
         json_schema_extra=_LIVE,
     )
     reopening: bool = Field(
         True,
-        description="whether parameters walk faster while the innovations are coloured, so while "
-        "the filter is wrong; not where a force at the tip is looked for",
+        description="whether parameters walk faster while the innovations are coloured, that is, "
+        "while the filter is wrong; not if a force at the tip is estimated",
         json_schema_extra=_LIVE,
     )
     tip_force_threshold: float = Field(
         12.0,
         ge=3.0,
         le=1000.0,
-        description="the sum of the innovations that a force at the tip is looked for at; more is "
-        "slower and seldom wrong",
+        description="sum of the innovations at which a force at the tip is assumed; a larger one "
+        "is slower and less often wrong",
         json_schema_extra=_LIVE,
     )
 

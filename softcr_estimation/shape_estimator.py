@@ -32,7 +32,7 @@ class ShapeSettings(BaseModel):
         1e-4,
         gt=0.0,
         le=0.1,
-        description="standard deviation of a marker's place",
+        description="standard deviation of a marker's position",
         json_schema_extra={"unit": "m"},
     )
     angle_noise: float = Field(
@@ -43,15 +43,19 @@ class ShapeSettings(BaseModel):
         json_schema_extra={"unit": "rad"},
     )
     window: int = Field(
-        7, ge=2, le=100, description="frames that rates come from; more are smoother and later"
+        7,
+        ge=2,
+        le=100,
+        description="number of frames from which rates are computed; with more they are smoother "
+        "and later",
     )
-    order: int = Field(2, ge=1, le=4, description="of the polynomial through them")
+    order: int = Field(2, ge=1, le=4, description="order of the polynomial through them")
     worst_fit: float = Field(
         10.0,
         gt=0.0,
         le=1e6,
-        description="frames whose markers are so far off the fitted shape, over the noise, tell "
-        "nothing: markers that were mistaken for each other",
+        description="distance of the markers from the fitted shape, over the noise, beyond which a "
+        "frame is ignored because markers were confused with each other",
     )
 
 

@@ -42,33 +42,41 @@ class BenchMistakes(BaseModel):
     swapped_valves: tuple[Circle, ...] = ()
     swapped_hoses: tuple[Circle, ...] = ()
     reversed_valves: tuple[str, ...] = Field(
-        default=(), description="they fill where they must exhaust"
+        default=(), description="chambers whose valves fill when they should exhaust"
     )
     sensor_factors: dict[str, Finite] = Field(
-        default_factory=dict, description="reading over pressure; below 0: a wrong sign"
+        default_factory=dict, description="reading divided by pressure; below 0: a wrong sign"
     )
     sensor_offsets: dict[str, Finite] = Field(
-        default_factory=dict, description="of the sensor's output at zero pressure [V]"
+        default_factory=dict, description="error of the sensor's output at zero pressure [V]"
     )
     leaks: dict[str, NonNegative] = Field(
-        default_factory=dict, description="of a valve's hose towards the air [1/s]"
+        default_factory=dict, description="leak of a valve's hose to the atmosphere [1/s]"
     )
-    base_turn: Triple = Field(default=(0, 0, 0), description="of the base, rotation vector [deg]")
-    base_shift: Triple = Field(default=(0, 0, 0), description="of the base, in its own frame [m]")
+    base_turn: Triple = Field(
+        default=(0, 0, 0), description="rotation of the base, as a rotation vector [deg]"
+    )
+    base_shift: Triple = Field(
+        default=(0, 0, 0), description="displacement of the base, in its own frame [m]"
+    )
     body_turn: Triple = Field(
-        default=(0, 0, 0), description="of the tip body's axes, likewise [deg]"
+        default=(0, 0, 0), description="rotation of the tip body's axes, as a rotation vector [deg]"
     )
-    body_shift: Triple = Field(default=(0, 0, 0), description="of the tip body's pivot [m]")
+    body_shift: Triple = Field(
+        default=(0, 0, 0), description="displacement of the tip body's pivot [m]"
+    )
     mirrored_positions: Axis = Field(
         default="", description="axis of the world whose sign is wrong"
     )
     mirrored_axes: Axis = Field(
         default="", description="axis of all orientations whose sign is wrong"
     )
-    force_torque_turn: Triple = Field(default=(0, 0, 0), description="of the sensor's axes [deg]")
+    force_torque_turn: Triple = Field(
+        default=(0, 0, 0), description="rotation of the sensor's axes [deg]"
+    )
     keeps_last_output: bool = Field(
         default=False,
-        description="the terminal goes on putting out its last voltage when frames stop",
+        description="the terminal keeps its last voltage when frames stop",
     )
 
     @model_validator(mode="after")

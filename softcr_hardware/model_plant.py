@@ -25,20 +25,24 @@ class ModelPlantSettings(BaseModel):
     plant_model: str = Field(
         "rod",
         min_length=1,
-        description="a known model, package.module:Class, or path/file.py:Class",
+        description="a registered model, package.module:Class, or path/file.py:Class",
     )
     parameter_factor: float = Field(
-        1.05, ge=0.2, le=5.0, description="on the model's first parameter"
+        1.05, ge=0.2, le=5.0, description="factor on the model's first parameter"
     )
     longest_step: float = Field(
         0.0025,
         gt=0.0,
         le=0.1,
-        description="of the plant's integration",
+        description="time step of the plant's integration",
         json_schema_extra={"unit": "s"},
     )
     tip_noise: float = Field(
-        2e-4, ge=0.0, le=0.05, description="of measured positions", json_schema_extra={"unit": "m"}
+        2e-4,
+        ge=0.0,
+        le=0.05,
+        description="standard deviation of measured positions",
+        json_schema_extra={"unit": "m"},
     )
 
 

@@ -112,16 +112,23 @@ class RodPlantSettings(BaseModel):
         0,
         ge=0,
         le=MAX_INTERVALS,
-        description="intervals of the plant's rod; 0 for 10, or for 20 with other plant errors",
+        description="number of intervals of the plant's rod; 0: 10, or 20 with plant errors other "
+        "than same_structure",
     )
     bending_compliance_factor: float = Field(
-        1.0, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
+        1.0,
+        ge=0.2,
+        le=5.0,
+        description="bending compliance of the plant, relative to the robot file",
     )
     tip_mass_factor: float = Field(
-        1.0, ge=0.0, le=5.0, description="tip mass of the plant over the robot file's"
+        1.0, ge=0.0, le=5.0, description="tip mass of the plant, relative to the robot file"
     )
     damping_factor: float = Field(
-        1.0, ge=0.1, le=10.0, description="relaxation times of the plant over the robot file's"
+        1.0,
+        ge=0.1,
+        le=10.0,
+        description="relaxation times of the plant, relative to the robot file",
     )
     tip_noise: float = _noise("measured positions", 0.05, "m")
     pressure_noise: float = _noise("measured pressures", 1e4, "Pa")
@@ -129,24 +136,24 @@ class RodPlantSettings(BaseModel):
     moment_noise: float = _noise("the base moment", 1.0, "N m")
     tendon_length_noise: float = _noise("measured lengths of tendons", 0.05, "m")
     mocap_latency: int = Field(
-        0, ge=0, le=20, description="cycles by which the tip's pose comes late"
+        0, ge=0, le=20, description="number of cycles by which the tip's pose is late"
     )
     payload: float = Field(
         0.0,
         ge=0.0,
         le=10.0,
-        description="mass at the tip that the robot file does not know",
+        description="mass at the tip that is not in the robot file",
         json_schema_extra={"unit": "kg"},
     )
     loads: str = Field(
         "",
-        description="forces and moments on the rod by a script: a name of config/loads, or a YAML "
+        description="forces and moments on the rod over time: a file of config/loads, or a YAML "
         "file; empty: none",
         json_schema_extra={"folder": "loads"},
     )
     obstacles: str = Field(
         "",
-        description="planes and spheres that the rod may touch: a name of config/obstacles, or a "
+        description="planes and spheres that the rod may touch: a file of config/obstacles, or a "
         "YAML file; empty: none",
         json_schema_extra={"folder": "obstacles"},
     )
@@ -368,7 +375,7 @@ class ArmPlantSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     payload: float = Field(
-        0.0, ge=0.0, le=10.0, description="at the arm's tip", json_schema_extra={"unit": "kg"}
+        0.0, ge=0.0, le=10.0, description="mass at the arm's tip", json_schema_extra={"unit": "kg"}
     )
     tip_noise: float = _noise("measured positions", 0.05, "m")
 

@@ -22,12 +22,12 @@ class SafetySettings(BaseModel):
 
     require_operator: bool = Field(
         default=True,
-        description="whether a deadman's signal must flow",
+        description="whether a deadman's signal is required",
         json_schema_extra=FIXED,
     )
     require_mocap: bool = Field(
         default=True,
-        description="whether poses of the tip must flow",
+        description="whether poses of the tip are required",
         json_schema_extra=FIXED,
     )
     operator_hold: float = Field(
@@ -46,28 +46,28 @@ class SafetySettings(BaseModel):
         default=0.3,
         gt=0,
         le=60,
-        description="several nodes command, which holds: vent",
+        description="several nodes command (which holds): vent",
         json_schema_extra=_SECOND,
     )
     command_late: float = Field(
         default=0.06,
         gt=0,
         le=10,
-        description="of a command by its stamp, beyond what controllers plan over: warn",
+        description="age of a command by its stamp, beyond the horizon of controllers: warn",
         json_schema_extra=_SECOND,
     )
     command_oldest: float = Field(
         default=0.2,
         gt=0,
         le=10,
-        description="of a command by its stamp: refuse it",
+        description="age of a command by its stamp: refuse it",
         json_schema_extra=_SECOND,
     )
     command_frozen: float = Field(
         default=1.0,
         ge=0,
         le=60,
-        description="the very same command for so long, chambers filled: warn; 0 for never",
+        description="identical commands while chambers are filled: warn; 0: never",
         json_schema_extra=_SECOND,
     )
     mocap_predict: float = Field(
@@ -90,7 +90,7 @@ class SafetySettings(BaseModel):
         default=0.05,
         gt=0,
         le=1,
-        description="no full bus exchange: vent",
+        description="no complete bus exchange: vent",
         json_schema_extra=_SECOND,
     )
     cycle_vent: float = Field(
@@ -111,14 +111,14 @@ class SafetySettings(BaseModel):
         default=2e4,
         gt=0,
         le=1e6,
-        description="above the highest command: vent",
+        description="pressure above the highest command: vent",
         json_schema_extra=_PASCAL,
     )
     near_empty: float = Field(
         default=5e3,
         gt=0,
         le=1e5,
-        description="a chamber counts as vented below",
+        description="pressure below which a chamber counts as vented",
         json_schema_extra=_PASCAL,
     )
     hold_limit: float = Field(
@@ -132,27 +132,32 @@ class SafetySettings(BaseModel):
         json_schema_extra=_SECOND,
     )
     handshake_time: float = Field(
-        default=0.3, ge=0, le=10, description="all clear before enabling", json_schema_extra=_SECOND
+        default=0.3,
+        ge=0,
+        le=10,
+        description="time without any fault before enabling",
+        json_schema_extra=_SECOND,
     )
     handshake_samples: int = Field(
         default=300,
         ge=1,
         le=100_000,
-        description="fast cycles in a row with good samples of every source before enabling",
+        description="number of fast cycles in a row with good samples of every source before "
+        "enabling",
         json_schema_extra=_LIVE,
     )
     handshake_messages: int = Field(
         default=10,
         ge=1,
         le=1000,
-        description="messages of each source in these: commands, poses, operator",
+        description="number of messages of each source in these: commands, poses, operator",
         json_schema_extra=_LIVE,
     )
     clear_time: float = Field(
         default=0.3,
         ge=0,
         le=10,
-        description="clear before an action ends",
+        description="time without its cause before an action ends",
         json_schema_extra=_SECOND,
     )
 

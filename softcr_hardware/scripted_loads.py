@@ -26,29 +26,33 @@ class ScriptedLoad(Data):
     """A force, a moment or both, from a time on, at a place of the rod."""
 
     name: Name | None = Field(
-        default=None, description="unlike every other load's; load_1, load_2 when absent"
+        default=None,
+        description="name, different from that of every other load; load_1, load_2 when absent",
     )
     kind: Literal["dead", "follower"] = Field(
         default="dead",
         description="dead: keeps its direction, given in the base frame; follower: turns with the "
         "body, given in the frame of the section",
     )
-    force: Triple = Field(default=_NOTHING, description="at full load [N]")
-    moment: Triple = Field(default=_NOTHING, description="at full load [N m]")
+    force: Triple = Field(default=_NOTHING, description="force at full load [N]")
+    moment: Triple = Field(default=_NOTHING, description="moment at full load [N m]")
     segment: Name | None = Field(
         default=None,
-        description="where it acts; when absent, on the outer face of the tip cap",
+        description="segment on which it acts; when absent, the outer face of the tip cap",
     )
     at: Fraction | None = Field(
-        default=None, description="place along the segment; its end, 1, when absent [-]"
+        default=None, description="position along the segment; its end, 1, when absent [-]"
     )
-    start: NonNegative = Field(default=0.0, description="of the load, since the plant's start [s]")
+    start: NonNegative = Field(
+        default=0.0, description="start of the load, since the plant's start [s]"
+    )
     duration: Positive | None = Field(
-        default=None, description="of the load, both ramps included; to the end when absent [s]"
+        default=None,
+        description="duration of the load, including both ramps; to the end when absent [s]",
     )
     ramp: NonNegative = Field(
         default=0.0,
-        description="in which it rises evenly from `start` on, and falls at its end [s]",
+        description="time in which it rises linearly from `start` on, and falls at its end [s]",
     )
 
     @model_validator(mode="after")
@@ -99,7 +103,7 @@ class LoadScript(Data):
     """The content of a file of loads."""
 
     loads: Annotated[tuple[ScriptedLoad, ...], Field(min_length=1, max_length=64)] = Field(
-        description="all of them; they add up"
+        description="the loads; they add up"
     )
 
     @model_validator(mode="after")

@@ -37,20 +37,20 @@ class SimulatorSettings(NodeSettings):
         0.1,
         ge=0.01,
         le=10.0,
-        description="so long after the last planned command chambers vent along a ramp, tendons "
-        "hold (wall mode)",
+        description="time after the last planned command after which chambers vent along a ramp "
+        "and tendons hold (wall mode)",
         json_schema_extra={"unit": "s"},
     )
     answers_on: Literal["plan", "command"] = Field(
         "plan",
-        description="where lock-step waits for the answer to each cycle: on the topic of plans, or "
-        "on that of single commands, of a node of yours",
+        description="where lock-step waits for the answer to each cycle: the topic of plans, or "
+        "that of single commands from a node of your own",
     )
     duration: float = Field(
         0.0,
         ge=0.0,
         le=86400.0,
-        description="simulated time after which the plant stands still; 0 for never",
+        description="simulated time after which the plant stands still; 0: never",
         json_schema_extra={"unit": "s"},
     )
 

@@ -23,7 +23,9 @@ _STEP = 5e-4  # of RODAS, order 4 and L-stable; bending is 4e-4 rad/m off where 
 
 
 def _factor(what: str, default: float) -> Any:
-    return Field(default, ge=0.2, le=5.0, description=f"{what} of the plant over the robot file's")
+    return Field(
+        default, ge=0.2, le=5.0, description=f"{what} of the plant, relative to the robot file"
+    )
 
 
 class StrainPlantSettings(BaseModel):
@@ -38,14 +40,14 @@ class StrainPlantSettings(BaseModel):
         -1.0,
         ge=-1.0,
         le=0.05,
-        description="standard deviation of measured places; below 0 for the robot file's",
+        description="standard deviation of measured positions; below 0: that of the robot file",
         json_schema_extra={"unit": "m"},
     )
     angle_noise: float = Field(
         -1.0,
         ge=-1.0,
         le=1.0,
-        description="standard deviation of measured angles; below 0 for the robot file's",
+        description="standard deviation of measured angles; below 0: that of the robot file",
         json_schema_extra={"unit": "rad"},
     )
 

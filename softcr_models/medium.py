@@ -21,7 +21,7 @@ class Medium(Data):
     (added mass) is not modelled.
     """
 
-    density: Positive = Field(description="of the fluid [kg/m^3]")
+    density: Positive = Field(description="density of the fluid [kg/m^3]")
     normal_drag: NonNegative = Field(
         default=0.0, description="coefficient C_n of drag across the rod, about 1.1 in water [-]"
     )

@@ -18,9 +18,13 @@ class PlaneObstacle(Data):
     """A wall, a floor or a ceiling."""
 
     type: Literal["plane"]
-    name: Name | None = Field(default=None, description="unlike every other obstacle's")
-    normal: Triple = Field(description="out of the wall, base frame; of any length")
-    point: Triple = Field(description="on the wall, base frame [m]")
+    name: Name | None = Field(
+        default=None, description="name, different from that of every other obstacle"
+    )
+    normal: Triple = Field(
+        description="normal that points out of the wall, base frame; of any length"
+    )
+    point: Triple = Field(description="a point on the wall, base frame [m]")
 
     @model_validator(mode="after")
     def _normal_has_a_length(self) -> "PlaneObstacle":
@@ -48,9 +52,11 @@ class SphereObstacle(Data):
     """A ball."""
 
     type: Literal["sphere"]
-    name: Name | None = Field(default=None, description="unlike every other obstacle's")
-    centre: Triple = Field(description="base frame [m]")
-    radius: Positive = Field(description="of the ball [m]")
+    name: Name | None = Field(
+        default=None, description="name, different from that of every other obstacle"
+    )
+    centre: Triple = Field(description="centre of the ball, base frame [m]")
+    radius: Positive = Field(description="radius of the ball [m]")
 
     @property
     def thing(self) -> Sphere:
@@ -75,19 +81,22 @@ class Contact(Data):
 
     stiffness: Annotated[float, Field(gt=0.0, le=1e4), NO_BOOLEAN] = Field(
         default=1e4,
-        description="force over depth at the tip [N/m]; of the body this much for every 20 mm",
+        description="contact force over depth at the tip [N/m]; on the body, the same for every "
+        "20 mm",
     )
     smoothing: Annotated[float, Field(ge=1e-5, le=0.01), NO_BOOLEAN] = Field(
-        default=5e-4, description="depth up to which the force grows with its square [m]"
+        default=5e-4, description="depth up to which the force grows quadratically [m]"
     )
     damping: Annotated[float, Field(ge=0.0, le=10.0), NO_BOOLEAN] = Field(
-        default=0.0, description="share of the force that a speed into the obstacle adds [s/m]"
+        default=0.0,
+        description="relative increase of the force with the speed into the obstacle [s/m]",
     )
     friction: Annotated[float, Field(ge=0.0, le=2.0), NO_BOOLEAN] = Field(
-        default=0.0, description="coefficient [-]"
+        default=0.0, description="coefficient of friction [-]"
     )
     friction_speed: Annotated[float, Field(ge=1e-4, le=1.0), NO_BOOLEAN] = Field(
-        default=0.01, description="speed below which friction fades: what sticks creeps [m/s]"
+        default=0.01,
+        description="speed below which friction fades, so that a sticking contact creeps [m/s]",
     )
 
     @property
@@ -102,7 +111,7 @@ class ObstacleFile(Data):
     obstacles: Annotated[tuple[Obstacle, ...], Field(min_length=1, max_length=MAX_OBSTACLES)] = (
         Field(description="planes and spheres, all fixed in the base frame")
     )
-    contact: Contact = Field(default=Contact(), description="of all of them")
+    contact: Contact = Field(default=Contact(), description="contact properties of all obstacles")
 
     @model_validator(mode="after")
     def _names_differ(self) -> "ObstacleFile":

@@ -22,16 +22,20 @@ class RodSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    device: DeviceName = Field(default="cpu", description="where it computes; auto: a GPU if any")
-    intervals: int = Field(default=5, ge=1, le=100, description="of the rod [-]")
+    device: DeviceName = Field(
+        default="cpu", description="device that computes; auto: a GPU if any"
+    )
+    intervals: int = Field(
+        default=5, ge=1, le=100, description="number of intervals of the rod [-]"
+    )
     substeps: int = Field(
-        default=2, ge=1, le=64, description="of the integration per linearisation [-]"
+        default=2, ge=1, le=64, description="number of integration steps per linearisation [-]"
     )
     single_precision: bool = Field(default=True, description="whether rollouts are float32")
     tip_force: bool = Field(
         default=False,
-        description="whether a force at the tip is among the parameters, so that an estimator "
-        "finds it; on the processor alone",
+        description="whether a force at the tip is one of the parameters, so that an estimator "
+        "finds it; on the processor only",
     )
 
 

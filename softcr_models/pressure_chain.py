@@ -40,8 +40,8 @@ class PressureChain(Data):
 
     hysteresis_radii: Annotated[tuple[Positive, ...], Field(max_length=8)] = Field(
         default=(),
-        description="radii of the stop operators of Prandtl's and Ishlinskii's model, ascending; "
-        "each has a weight that all chambers share, and a deviation of each chamber [Pa]",
+        description="radii of the stop operators of Prandtl's and Ishlinskii's model, increasing; "
+        "each has a weight that all chambers share, and a deviation for each chamber [Pa]",
     )
     hose_time: Positive | None = Field(
         default=None,
@@ -52,20 +52,21 @@ class PressureChain(Data):
         description="time over which the material creeps; one weight for all chambers [s]",
     )
     chamber_angles: bool = Field(
-        default=False, description="whether each chamber's angle about the rod may be a little off"
+        default=False,
+        description="whether the angle of each chamber about the rod may deviate slightly",
     )
     curvature_stiffness: bool = Field(
         default=False, description="whether the bending stiffness may change with the curvature"
     )
     marker_offset: bool = Field(
         default=False,
-        description="whether the marker may be beside the tip, and the rod longer or shorter",
+        description="whether the marker may be off the tip, and the rod longer or shorter",
     )
 
     values: Values = Field(
         default=(),
-        description="of the elements' parameters by name, where filter and controllers begin; 0 of "
-        "those that are not named; `softcr identify` writes them [-, rad, m]",
+        description="values of the elements' parameters by name, from which filter and controllers "
+        "start; 0 for those not named; written by `softcr identify` [-, rad, m]",
     )
 
     @model_validator(mode="after")

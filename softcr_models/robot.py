@@ -97,11 +97,11 @@ class Robot(SegmentArrays, Data):
     also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
 
     type: Literal["rod"]
-    name: FileName = Field(description="of the robot")
-    description: str = Field(default="", description="one line for people")
+    name: FileName = Field(description="name of the robot")
+    description: str = Field(default="", description="description in one line")
     segments: Annotated[tuple[Segment, ...], Field(min_length=1, max_length=MAX_SEGMENTS)] = Field(
-        description="base to tip; a robot of one may have the segment's fields at the top level "
-        "of the file instead"
+        description="the segments, base to tip; a robot with one segment may have its fields at "
+        "the top level of the file instead"
     )
     tip_mass: NonNegative = Field(description="mass of tip cap and markers, m_EE [kg]")
     tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0), NO_BOOLEAN] = Field(
@@ -110,24 +110,28 @@ class Robot(SegmentArrays, Data):
     )
     estimated_payload: bool = Field(
         default=False,
-        description="whether filters look for a payload at the tip cap's outer face, a point of "
-        "mass that may be picked up and dropped: of the exact rod, without connectors, payload, "
-        "medium, and tendons but straight ones",
+        description="whether filters estimate a payload at the tip cap's outer face, a point mass "
+        "that may be picked up and dropped; only for the exact rod without connectors, "
+        "payload or medium, and with no tendons but straight ones",
     )
     actuators: Annotated[tuple[RodActuator, ...], Field(min_length=1)] = Field(
-        description="their order is that of every vector of inputs"
+        description="the actuators; their order is that of every vector of inputs"
     )
     sensors: tuple[RodSensor, ...] = Field(
         default=robot_rules.SENSORS,
-        description="one base_wrench, one tip_pose, one pressure where there are chambers; at most "
-        "one tension and one tendon_length where there are tendons, any number of pose; noises are "
-        "those of a simulated sensor",
+        description="the sensors: one base_wrench, one tip_pose, one pressure if there are "
+        "chambers, at most one tension and one tendon_length if there are tendons, any number of "
+        "pose; their noises are those of simulated sensors",
     )
     sensor_to_base_cap: NonNegative = Field(
-        description="force-torque sensor to base cap, l_fts [m]"
+        description="distance from the force-torque sensor to the base cap, l_fts [m]"
     )
-    base_cap_length: NonNegative = Field(description="rigid cap below the rod, l_cap [m]")
-    tip_cap_length: NonNegative = Field(description="rigid cap above the rod, l_cap [m]")
+    base_cap_length: NonNegative = Field(
+        description="length of the rigid cap below the rod, l_cap [m]"
+    )
+    tip_cap_length: NonNegative = Field(
+        description="length of the rigid cap above the rod, l_cap [m]"
+    )
     base_orientation: Triple = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )
@@ -136,42 +140,43 @@ class Robot(SegmentArrays, Data):
         description="sub-intervals n_sub of Algorithm 1 per interval [-]"
     )
     gravity_strain_point: Fraction = Field(
-        description="where in a sub-interval strain is taken: 1 end (Algorithm 1), 0.5 middle [-]"
+        description="position in a sub-interval at which the strain is taken: 1 end (Algorithm 1), "
+        "0.5 middle [-]"
     )
     given_pressure_limits: PressureLimits | None = Field(
         default=None,
         alias="pressure_limits",
-        description="what the valves may be asked for; required with chambers",
+        description="limits of pressure commands; required with chambers",
     )
     given_pressure_lag: PressureLag | None = Field(
         default=None,
         alias="pressure_lag",
-        description="from a command to the chamber's pressure; required with chambers",
+        description="lag from a command to the chamber's pressure; required with chambers",
     )
     payload: Payload | None = Field(default=None, description="rigid body at the tip")
     medium: Medium | None = Field(
-        default=None, description="fluid around the robot, by its weight and its drag; none when "
+        default=None, description="fluid around the robot, with its buoyancy and drag; none when "
         "absent",
     )  # fmt: skip
     tendon_model: Literal["constant", "exact"] = Field(
         default="constant",
-        description="direction of a tendon's pull: constant, as in the straight rod, or exact, as "
-        "in the deformed one",
+        description="direction of a tendon's pull: constant, as on the straight rod, or exact, as "
+        "on the deformed one",
     )
     given_tension_limits: TensionLimits | None = Field(
         default=None,
         alias="tension_limits",
-        description="what the tendons' drives may be asked for; required with tendons",
+        description="limits of tension commands; required with tendons",
     )
     tension_lag: PressureLag | None = Field(
         default=None,
-        description="from a command to the tendon's tension, a lag like that of pressures; a "
-        "tension is the command at once when absent",
+        description="lag from a command to the tendon's tension, like that of pressures; when "
+        "absent, the tension follows at once",
     )
     pressure_chain: PressureChain | None = Field(
         default=None,
-        description="what lies between a pressure's reading and the rod, and is identified by the "
-        "filter; nothing when absent",
+        description="hysteresis, hoses and creep between a pressure's reading and the rod, which "
+        "the filter identifies; none when absent",
     )
 
     @model_validator(mode="wrap")

@@ -53,28 +53,28 @@ class Chamber(SparseData):
     optional: ClassVar = {"from_segment": "from", "to_segment": "to"}
 
     type: Literal["chamber"]
-    name: Name = Field(description="unlike every other actuator's")
+    name: Name = Field(description="name, different from that of every other actuator")
     angle: Finite = Field(description="angle of its centre about z from the x axis [rad]")
     area: Positive = Field(description="cross-sectional area the pressure acts on [m^2]")
     lever_arm: NonNegative = Field(description="distance of its centre from the centre line [m]")
     from_segment: Name | None = Field(
-        default=None, alias="from", description="segment it begins with; the first when absent"
+        default=None, alias="from", description="segment in which it begins; the first when absent"
     )
     to_segment: Name | None = Field(
-        default=None, alias="to", description="segment it ends with; the last when absent"
+        default=None, alias="to", description="segment in which it ends; the last when absent"
     )
 
 
 class Straight(Data):
     """A tendon parallel to the centre line."""
 
-    kind: Literal["straight"] = Field(description="of the routing")
+    kind: Literal["straight"] = Field(description="kind of the routing")
 
 
 class Helical(Data):
     """A tendon that winds around the centre line."""
 
-    kind: Literal["helical"] = Field(description="of the routing")
+    kind: Literal["helical"] = Field(description="kind of the routing")
     pitch: Finite = Field(
         description="length of one turn along the segments; below 0 it turns clockwise, seen from "
         "the tip [m]"
@@ -90,8 +90,8 @@ class Helical(Data):
 class Tapered(Data):
     """A tendon whose distance from the centre line changes evenly from the base to its end."""
 
-    kind: Literal["tapered"] = Field(description="of the routing")
-    end_lever_arm: NonNegative = Field(description="distance where it ends [m]")
+    kind: Literal["tapered"] = Field(description="kind of the routing")
+    end_lever_arm: NonNegative = Field(description="distance from the centre line at its end [m]")
 
 
 def _named(value: Any) -> Any:
@@ -109,9 +109,10 @@ class RodTendon(SparseData):
     optional: ClassVar = {"to_segment": "to"}
 
     type: Literal["tendon"]
-    name: Name = Field(description="unlike every other actuator's")
+    name: Name = Field(description="name, different from that of every other actuator")
     angle: Finite = Field(
-        description="angle of its place about z from the x axis of each segment, at the base [rad]"
+        description="angle of its position about z from the x axis of each segment, at the base "
+        "[rad]"
     )
     lever_arm: NonNegative = Field(description="distance from the centre line, at the base [m]")
     to_segment: Name | None = Field(
@@ -166,11 +167,14 @@ class PoseSensor(SparseData):
     optional: ClassVar = {"segment": "segment"}
 
     type: Literal["pose"]
-    name: Name = Field(description="unlike every other sensor's")
-    segment: Name | None = Field(default=None, description="where it sits; the last when absent")
-    at: Fraction = Field(default=1.0, description="place along the segment; 1 is its end [-]")
+    name: Name = Field(description="name, different from that of every other sensor")
+    segment: Name | None = Field(
+        default=None, description="segment on which it sits; the last when absent"
+    )
+    at: Fraction = Field(default=1.0, description="position along the segment; 1 is its end [-]")
     offset: Triple = Field(
-        default=(0.0, 0.0, 0.0), description="from the centre line, in the section's frame [m]"
+        default=(0.0, 0.0, 0.0),
+        description="offset from the centre line, in the section's frame [m]",
     )
     noise: NonNegative = Field(description="standard deviation of each coordinate [m]")
 

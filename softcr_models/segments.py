@@ -54,7 +54,7 @@ RollPitchYaw = Annotated[Triple, BeforeValidator(_roll_pitch_yaw)]
 class RigidBody(SparseData):
     """A body that does not deform."""
 
-    mass: NonNegative = Field(description="of the body [kg]")
+    mass: NonNegative = Field(description="mass of the body [kg]")
     inertia: Inertia = Field(
         default=(0.0, 0.0, 0.0),
         description="moments of inertia about axes through its centre of mass that are parallel to "
@@ -87,9 +87,10 @@ class Connector(RigidBody):
 
     optional: ClassVar = {"centre_of_mass": "centre_of_mass", "translation": "translation"}
 
-    length: NonNegative = Field(description="along z [m]")
+    length: NonNegative = Field(description="length along z [m]")
     centre_of_mass: Triple | None = Field(
-        default=None, description="in its frame; half way to the next segment when absent [m]"
+        default=None,
+        description="centre of mass in its frame; half way to the next segment when absent [m]",
     )
     rotation: RollPitchYaw = Field(
         default=(0.0, 0.0, 0.0),
@@ -97,8 +98,8 @@ class Connector(RigidBody):
     )
     translation: Triple | None = Field(
         default=None,
-        description="of the next segment's frame in this one, where that is not (0, 0, length); "
-        "its z must be the length [m]",
+        description="translation of the next segment's frame in this one, if it is not (0, 0, "
+        "length); its z must be the length [m]",
     )
 
     @model_validator(mode="after")
@@ -137,7 +138,8 @@ class Payload(RigidBody):
     """A rigid body at the tip, in the frame of the last segment's end; `tip_mass` is beside it."""
 
     centre_of_mass: Triple = Field(
-        default=(0.0, 0.0, 0.0), description="in the frame of the last segment's end [m]"
+        default=(0.0, 0.0, 0.0),
+        description="centre of mass in the frame of the last segment's end [m]",
     )
 
     @property
@@ -157,14 +159,16 @@ class Segment(SparseData):
     }
 
     name: Name | None = Field(
-        default=None, description="unlike every other segment's; segment_1, segment_2 when absent"
+        default=None,
+        description="name, different from that of every other segment; segment_1, segment_2 when "
+        "absent",
     )
     length: Positive = Field(description="reference length [m]")
     outer_diameter: Positive = Field(description="outer diameter of the body [m]")
     inner_diameter: NonNegative = Field(description="diameter of the central hole [m]")
     density: Positive = Field(description="density of the body [kg/m^3]")
     bending_compliance: Compliance = Field(
-        description="1 / EI [rad/(N m m)]; two numbers where those about x and about y differ"
+        description="1 / EI [rad/(N m m)]; two numbers if those about x and about y differ"
     )
     dilatation_compliance: Positive = Field(description="1 / EA [m/(N m)]")
     shear_compliance: Positive | None = Field(
@@ -183,8 +187,8 @@ class Segment(SparseData):
     )
     routing_radius: Positive | None = Field(
         default=None,
-        description="largest lever arm of a tendon, where discs hold it outside the body; the "
-        "outer radius when absent [m]",
+        description="largest lever arm of a tendon, if discs hold it outside the body; the outer "
+        "radius when absent [m]",
     )
     connector: Connector | None = Field(
         default=None, description="rigid part after this segment; not after the last one"

@@ -19,18 +19,21 @@ class ModelSettings(SampledNodeSettings):
 
     model: str = Field(
         "",
-        description="empty: the exact one of the robot's kind; a known one, package.module:Class, "
-        "or path/file.py:Class",
+        description="model: a registered one, package.module:Class, or path/file.py:Class; empty: "
+        "the exact one of the robot's kind",
     )
     network: str = Field(
         "",
-        description="path of another network than the robot's own",
+        description="path of a network other than the robot's own",
         json_schema_extra={"endings": [".safetensors", ".json"]},
     )
     device: DeviceName = Field(
-        "cpu", description="where the model computes; auto: on a GPU that can be used, if any"
+        "cpu",
+        description="device on which the model computes; auto: a GPU that can be used, if any",
     )
-    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="intervals of the model's rod")
+    intervals: int = Field(
+        5, ge=2, le=MAX_INTERVALS, description="number of intervals of the model's rod"
+    )
 
 
 class NoSettings(BaseModel):

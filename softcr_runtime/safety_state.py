@@ -21,34 +21,35 @@ class SafetyState(BaseModel):
         "to vent`, `vent now`",
     )
     enabled: StrictBool = Field(default=False, description="whether commands reach the valves")
-    reason: str = Field(default="", description="of the action")
+    reason: str = Field(default="", description="causes of the action")
     latch: str = Field(
         default="",
         description="what must be reset before the valves are enabled: `O`, a vent by an operator "
-        "or by silence; `M`, by a fault of the machine; `H`, held until a check has passed; empty "
-        "for nothing",
+        "or because of silence; `M`, by a fault of the machine; `H`, held until a check has "
+        "passed; empty: nothing",
     )
-    cause: str = Field(default="", description="of the latch")
+    cause: str = Field(default="", description="cause of the latch")
     generation: int = Field(
         default=0,
-        description="counts latches and resets: what was asked for before it changed is void",
+        description="number of latches and resets so far; requests from before a change are void",
     )
     blockers: tuple[str, ...] = Field(
-        default=(), description="while disarmed, what is in the way of enabling"
+        default=(), description="while disarmed, what prevents enabling"
     )
     counts: dict[str, tuple[int, int]] = Field(
         default={},
-        description="while disarmed, good samples of the handshake by source, and those needed",
+        description="while disarmed, good samples of the handshake by source, and the number "
+        "needed",
     )
-    testing: bool = Field(default=False, description="whether the arming test moves the valves")
+    testing: bool = Field(default=False, description="whether the arming test is moving the valves")
     switch: str = Field(
         default="silent",
-        description="how the operator's switch is seen: `pressed`, `released`, `silent`, `told by "
+        description="state of the operator's switch: `pressed`, `released`, `silent`, `told by "
         "several nodes`, `not required`",
     )
     owner: str = Field(default="", description="the node whose commands are followed")
     bus: str = Field(
-        default="operational", description="what is wrong with it; `operational` for nothing"
+        default="operational", description="what is wrong with the bus; `operational` if nothing"
     )
 
     @classmethod

@@ -74,17 +74,19 @@ class NodeSettings(BaseModel):
         json_schema_extra={"folder": "robots"},
     )
     mode: Literal["wall", "lockstep"] = Field(
-        "wall", description="paced by the wall clock, or each cycle waiting for the one before"
+        "wall", description="paced by the wall clock, or each cycle waits for the one before"
     )
-    rate_hz: Hertz = Field(70.0, ge=1.0, le=1000.0, description="cycles per second")
-    seed: int = Field(0, ge=0, le=2**31 - 1, description="of every random number the node draws")
+    rate_hz: Hertz = Field(70.0, ge=1.0, le=1000.0, description="number of cycles per second")
+    seed: int = Field(
+        0, ge=0, le=2**31 - 1, description="seed of every random number that the node draws"
+    )
     realtime_priority: int = Field(
-        0, ge=0, le=90, description="while active (SCHED_FIFO); 0 for the ordinary scheduler"
+        0, ge=0, le=90, description="priority while active (SCHED_FIFO); 0: the ordinary scheduler"
     )
     frame_prefix: FramePrefix = Field(
         "",
-        description="before the names of the robot's frames, as robot1/ of robot1/base; not given: "
-        "the node's namespace and a slash, nothing at the root; / for nothing",
+        description="prefix of the names of the robot's frames, such as robot1/ for robot1/base; "
+        "by default the node's namespace and a slash, or nothing at the root; / for none",
     )
 
     @property
@@ -107,7 +109,7 @@ class ArmNodeSettings(NodeSettings):
         description="an arm of config/robots, or a YAML file",
         json_schema_extra={"folder": "robots"},
     )
-    rate_hz: Hertz = Field(50.0, ge=1.0, le=1000.0, description="of the cameras' frames")
+    rate_hz: Hertz = Field(50.0, ge=1.0, le=1000.0, description="rate of the cameras' frames")
 
 
 class SampledNodeSettings(NodeSettings):
@@ -115,8 +117,9 @@ class SampledNodeSettings(NodeSettings):
 
     sampling: Literal["common", "separate"] = Field(
         "common",
-        description="the sensors' samples of a cycle have one stamp (simulator), or each sensor "
-        "keeps its own time (bench) and is interpolated at whole multiples of the period",
+        description="whether the sensors' samples of a cycle share one stamp (simulator), or each "
+        "sensor keeps its own time (bench) and is interpolated at whole multiples of the "
+        "period",
     )
 
     @property

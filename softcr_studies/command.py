@@ -15,7 +15,7 @@ from softcr_studies.catalogue import load_study, named_studies, study_files
 from softcr_studies.cell import StudySettings
 from softcr_studies.study import Study
 
-app = new_app("study", "Run published experiments, tuning and benchmarks again; see their tables.")
+app = new_app("study", "Run published experiments, tunings and benchmarks, and show their tables.")
 
 
 def _names() -> str:
@@ -58,10 +58,10 @@ class Chosen(BaseModel):
 @app.command(name="list")
 @command
 def list_studies(words: list[str] | None = None, /) -> int:
-    """Show the studies: name, source, what they measure.
+    """List the studies with their names, sources and summaries.
 
     Args:
-        words: only studies whose name or source has one of these words in it.
+        words: list only studies whose name or source contains one of these words.
     """
     from softcr_studies.runner import terminal
 
@@ -92,19 +92,20 @@ def run(
     anew: bool = False,
     results: Path = Path("results"),
 ) -> int:
-    """Run studies, or go on with those that were stopped; the table is shown and written.
+    """Run studies, or continue stopped ones; print and write their tables.
 
-    Results lie in results/studies/NAME/latest: table.json, page.md, figures.
+    The results are in results/studies/NAME/latest: table.json, page.md and figures.
 
     Args:
-        names: studies, groups of them, "all", or files ending in .py.
-        workers: processes; 0: one for each core.
-        cluster: address of a Dask scheduler (tls://host:8786) whose workers run the cells instead.
-        insecure: allow a scheduler on another machine without TLS (tcp://host:8786): whoever
-            reaches its port, or a worker's, runs code there.
+        names: studies, groups of studies, "all", or files ending in .py.
+        workers: number of processes; 0: one for each core.
+        cluster: address of a Dask scheduler (tls://host:8786) whose workers run the cells
+            instead.
+        insecure: allow a scheduler on another machine without TLS (tcp://host:8786): anybody
+            who reaches its port, or that of a worker, can run code there.
         bags: keep a bag of the first seed of each case and method.
-        anew: throw away what a stopped run has left.
-        results: directory.
+        anew: discard the results of a stopped run.
+        results: directory of the results.
     """
     from softcr_runtime.virtual import CORES
     from softcr_studies.runner import Runner, check_needs
@@ -140,7 +141,7 @@ def page(
 ) -> int:  # fmt: skip
     """Write a page of results for each group of studies, from their newest tables.
 
-    A study that has not been run keeps the table that the output holds.
+    For a study that has not been run, the table in the output directory is kept.
 
     Args:
         names: studies or groups; none: all that have been run.
@@ -164,7 +165,7 @@ def compare(before: str, after: str, /, *, results: Path = Path("results")) -> i
 
     Args:
         before: directory of a run, its table.json, or the name of a study for its newest run.
-        after: likewise.
+        after: directory, table.json or name of the other run.
         results: directory of the runs.
     """
     from softcr_studies.compare import print_comparison, table_of

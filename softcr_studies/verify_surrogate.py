@@ -17,14 +17,14 @@ def verify_surrogate(
     only_times: bool = False,
     results: Path = Path("results/surrogates/verification"),
 ) -> int:
-    """Judge a network: free-running motions beside the rod it stands for.
+    """Evaluate a network by free-running motions, compared with the rod that it replaces.
 
     Args:
-        robot: name or YAML file.
-        network: path without ending; empty for the robot's shipped one.
-        motions: of 10 s per row.
-        only_times: Table V alone: steps and ticks on this processor.
-        results: where a folder is made.
+        robot: name or YAML file of the robot.
+        network: path without ending; empty: the robot's shipped network.
+        motions: number of motions of 10 s per row.
+        only_times: measure only the times of steps and ticks on this processor (Table V).
+        results: directory in which a folder is made.
 
     Raises:
         UserError: the robot or the network cannot be used.

@@ -23,21 +23,27 @@ app = new_app(
 )
 
 _COMMANDS = {
-    "up": ("tools.up:app", "start a system of nodes, record it, report on it"),
+    "up": ("tools.up:app", "run a closed loop, record it, write a report"),
     "report": ("tools.report:report", "compute the report of a recorded run again"),
     "replay": ("tools.replay.command:replay", "run estimator and controller again on a bag"),
-    "view": ("tools.viewer.command:view", "watch the running system on a browser page"),
+    "view": ("tools.viewer.command:view", "watch the running system in a browser"),
     "hold": ("tools.hold:hold", "use the terminal's space bar as the deadman's switch"),
-    "doctor": ("tools.doctor.command:doctor", "say what stands in the way of a run"),
-    "commission": ("tools.commission.command:commission", "measure a bench, write its files"),
+    "doctor": ("tools.doctor.command:doctor", "find what would prevent a run, and the fix"),
+    "commission": (
+        "tools.commission.command:commission",
+        "find mistakes of a bench, write its files",
+    ),
     "plan": ("tools.plan:plan", "turn a tip path into a motion the rod can do"),
     "identify": ("tools.identify:identify", "find a robot's parameters in recordings"),
-    "learn": ("tools.learn:app", "learn a strain model, a policy, how to repeat a motion"),
-    "emulate": ("tools.emulate:app", "play a device of the bench on its real protocol"),
+    "learn": ("tools.learn:app", "learn a strain model, a policy or a repeated motion"),
+    "emulate": ("tools.emulate:app", "emulate a device of the bench"),
     "rehearse": ("tools.rehearse:rehearse", "run the bench's system on emulated devices"),
     "train": ("tools.train:train", "train the surrogate of a robot"),
-    "verify-surrogate": ("studies.verify_surrogate:verify_surrogate", "compare it with its rod"),
-    "study": ("studies.command:app", "run published experiments, tuning, benchmarks"),
+    "verify-surrogate": (
+        "studies.verify_surrogate:verify_surrogate",
+        "compare a surrogate with its rod",
+    ),
+    "study": ("studies.command:app", "run published experiments, tunings, benchmarks"),
 }
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
@@ -45,8 +51,13 @@ for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
 _OF_NODES = Group("Running nodes, where no ros2 command is installed", sort_key=1)
 for _order, (_name, (_place, _text)) in enumerate(ROS_COMMANDS.items()):
     app.command(f"softcr_tools.{_place}", name=_name, help=_text, group=_OF_NODES, sort_key=_order)
-app.command("softcr_tools.ros.command:app", name="ros", help="the same, as softcr ros topics",
-            group=_OF_NODES, sort_key=len(ROS_COMMANDS))  # fmt: skip
+app.command(
+    "softcr_tools.ros.command:app",
+    name="ros",
+    help="the same commands, such as softcr ros topics",
+    group=_OF_NODES,
+    sort_key=len(ROS_COMMANDS),
+)
 app.register_install_completion_command(help="install completion for this shell, or --shell NAME")
 
 

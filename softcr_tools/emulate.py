@@ -68,50 +68,62 @@ class _Common(BaseModel):
 
     robot: str = Field(
         "licher2025",
-        description="name or file",
+        description="name or file of the robot",
         json_schema_extra={"known": list(available("robots"))},
     )
-    log: str = Field("", description="file for events, a JSON object per line; empty: stdout")
+    log: str = Field("", description="file for events, one JSON object per line; empty: stdout")
     realtime_priority: int = Field(
-        0, ge=0, le=90, description="SCHED_FIFO; 0 for the ordinary scheduler"
+        0, ge=0, le=90, description="SCHED_FIFO priority; 0: the ordinary scheduler"
     )
 
 
 class _OneDevice(_Common):
-    fault: FaultKind = Field("ok", description="from the beginning")
+    fault: FaultKind = Field("ok", description="fault from the beginning")
 
 
 class _Valves(BaseModel):
-    station: str = Field("", description="valves; name or file; empty: the robot's name")
+    station: str = Field(
+        "", description="name or file of the valve station; empty: the robot's name"
+    )
     terminal_faults: str = Field(
         "",
-        description="what is wrong with terminals, between commas: "
-        "POSITION:INDEX:SUBINDEX=VALUE for a setting that somebody left (3:0x8000:05=2), "
-        "=refused or =kept for one that cannot be written, POSITION:control=VALUE for the output "
-        "sync manager of the EEPROM (3:control=0x24), POSITION:lost=COUNT CoE answers, "
-        "POSITION:no-restore, POSITION:no-watchdog",
+        description="faults of the terminals, separated by commas: POSITION:INDEX:SUBINDEX=VALUE "
+        "for a setting that somebody left (3:0x8000:05=2), =refused or =kept for one that cannot "
+        "be written, POSITION:control=VALUE for the output sync manager of the EEPROM "
+        "(3:control=0x24), POSITION:lost=COUNT for lost CoE answers, POSITION:no-restore, "
+        "POSITION:no-watchdog",
     )
 
 
 class _Chambers(BaseModel):
     pressure_noise: float = Field(  # as emulated_chambers.SENSOR_NOISE, which loads a compiler
-        50.0, ge=0.0, le=1e4, description="of the pressure sensors, standard deviation [Pa]"
+        50.0, ge=0.0, le=1e4, description="standard deviation of the pressure sensors' noise [Pa]"
     )
-    fill_gain: float = Field(1.0, ge=0.1, le=10.0, description="factor on the station's flow")
-    exhaust_gain: float = Field(1.0, ge=0.1, le=10.0, description="factor on the station's flow")
+    fill_gain: float = Field(
+        1.0, ge=0.1, le=10.0, description="filling flow, relative to the station file"
+    )
+    exhaust_gain: float = Field(
+        1.0, ge=0.1, le=10.0, description="exhausting flow, relative to the station file"
+    )
     dead_band_error: float = Field(
-        0.0, ge=-1.0, le=1.0, description="added to the station's dead band [V]"
+        0.0, ge=-1.0, le=1.0, description="error that is added to the station's dead band [V]"
     )
-    valve_hysteresis: float = Field(0.0, ge=0.0, le=1.0, description="of the valves [V]")
+    valve_hysteresis: float = Field(0.0, ge=0.0, le=1.0, description="hysteresis of the valves [V]")
     valve_lag_error: float = Field(
-        0.0, ge=-0.1, le=0.1, description="added to the station's lag of the valves [s]"
+        0.0,
+        ge=-0.1,
+        le=0.1,
+        description="error that is added to the station's lag of the valves [s]",
     )
-    leak: float = Field(0.0, ge=0.0, le=1e3, description="of each chamber [1/s]")
+    leak: float = Field(0.0, ge=0.0, le=1e3, description="leak of each chamber [1/s]")
     supply_factor: float = Field(
-        1.0, ge=0.0, le=10.0, description="of the supply over the station's"
+        1.0, ge=0.0, le=10.0, description="supply pressure, relative to the station file"
     )
     supply_droop: float = Field(
-        0.0, ge=0.0, le=0.9, description="share of the supply missing while all valves fill"
+        0.0,
+        ge=0.0,
+        le=0.9,
+        description="fraction of the supply pressure that is missing while all valves fill",
     )
 
     def chamber_errors(self) -> "ChamberErrors":
@@ -131,43 +143,48 @@ class _Chambers(BaseModel):
 
 
 class _Address(BaseModel):
-    host: str = Field("127.0.0.1", description="our address")
+    host: str = Field("127.0.0.1", description="address of this machine to serve on")
 
 
 class _Cameras(_Address):
-    calibration: str = Field("licher2025", description="of the cameras; name or file")
-    command_port: int = Field(1510, ge=0, le=65535, description="UDP")
-    group: str = Field("", description="multicast group to stream to, as 239.255.42.99")
-    frame_rate: Hertz = Field(120.0, ge=1.0, le=1000.0, description="of the cameras")
+    calibration: str = Field("licher2025", description="name or file of the cameras' calibration")
+    command_port: int = Field(1510, ge=0, le=65535, description="UDP port of commands")
+    group: str = Field("", description="multicast group to stream to, such as 239.255.42.99")
+    frame_rate: Hertz = Field(120.0, ge=1.0, le=1000.0, description="frame rate of the cameras")
     natnet: Literal["3.0", "3.1", "4.0", "4.1", "4.2"] = Field(
         "4.1", description="version of the protocol"
     )
-    tip_noise_mm: float = Field(0.05, ge=0.0, description="of the seen tip")
+    tip_noise_mm: float = Field(0.05, ge=0.0, description="standard deviation of the tip's noise")
     stamps: Literal["mid-exposure", "received", "none"] = Field(
-        "mid-exposure", description="that frames carry; received: as USB cameras"
+        "mid-exposure",
+        description="stamps that the frames carry; received: like those of USB cameras",
     )
     motive_mode: Literal["live", "recording", "edit"] = Field(
-        "live", description="Motive's mode; edit plays a recording back"
+        "live", description="Motive's mode; edit plays a recording"
     )
-    force_plate: bool = Field(False, description="a force plate beside the body")
+    force_plate: bool = Field(False, description="add a force plate beside the body")
 
 
 class _Sensor(_Address):
-    rdt_port: int = Field(49152, ge=0, le=65535, description="UDP")
-    http_port: int = Field(8080, ge=0, le=65535, description="TCP; 80 needs root")
-    record_rate: Hertz = Field(1000.0, ge=1.0, le=7000.0, description="of records")
-    calibration_serial: str = Field("FT00000", description="of the sensor's calibration")
-    tool_transform: str = Field("0;0;0;0;0;0", description="set in the box [mm, degrees]")
+    rdt_port: int = Field(49152, ge=0, le=65535, description="UDP port of the records")
+    http_port: int = Field(
+        8080, ge=0, le=65535, description="TCP port of the calibration; 80 needs root"
+    )
+    record_rate: Hertz = Field(1000.0, ge=1.0, le=7000.0, description="rate of the records")
+    calibration_serial: str = Field("FT00000", description="serial of the sensor's calibration")
+    tool_transform: str = Field(
+        "0;0;0;0;0;0", description="tool transform that is set in the box [mm, degrees]"
+    )
     sensor_yaw: float = Field(
-        0.0, ge=-360.0, le=360.0, description="of the mounted sensor about z [degrees]"
+        0.0, ge=-360.0, le=360.0, description="rotation of the mounted sensor about z [degrees]"
     )
     product_name: Literal["plain", "latin"] = Field(
-        "plain", description="of the box; latin: not UTF-8"
+        "plain", description="product name of the box; latin is not UTF-8"
     )
 
 
 class _Terminals(_Chambers, _Valves, _OneDevice):
-    rod: bool = Field(False, description="simulate and log the rod, too")
+    rod: bool = Field(False, description="also simulate and log the rod")
 
 
 class _Motive(_Cameras, _OneDevice):
@@ -180,20 +197,22 @@ class _NetFt(_Sensor, _OneDevice):
 
 class _Bench(_Sensor, _Cameras, _Chambers, _Valves, _Common):
     bending_compliance_factor: float = Field(
-        1.0, ge=0.2, le=5.0, description="of the rod over the robot file's"
+        1.0, ge=0.2, le=5.0, description="bending compliance of the rod, relative to the robot file"
     )
     tip_mass_factor: float = Field(
-        1.0, ge=0.0, le=5.0, description="of the rod over the robot file's"
+        1.0, ge=0.0, le=5.0, description="tip mass of the rod, relative to the robot file"
     )
-    seed: int = Field(0, ge=0, description="of all noise")
+    seed: int = Field(0, ge=0, description="seed of all noise")
     mistakes: str = Field(
-        "", description="of wiring and mounting: a YAML file, or a seed for six of them"
+        "",
+        description="mistakes of wiring and mounting: a YAML file, or a seed that draws six "
+        "of them",
     )
     truth: bool = Field(
         False, description="publish the true tip on simulation/truth/tip/pose, for a recorder"
     )
-    namespace: Namespace = Field("", description="of the true tip; empty: the root")
-    frame_prefix: FramePrefix = Field("", description="before the frame of the true tip")
+    namespace: Namespace = Field("", description="namespace of the true tip; empty: the root")
+    frame_prefix: FramePrefix = Field("", description="prefix of the true tip's frame")
 
 
 # --- commands -----------------------------------------------------------------------------------
@@ -208,15 +227,15 @@ app = new_app(
 @app.command
 @command
 def ethercat(*, interface: str, given: _Terminals) -> int:
-    """The valves' terminals on a network interface.
+    """Emulate the valves' terminals on a network interface.
 
-    Answers an EtherCAT master as the terminals of a station file would; valves and chambers behind
-    them are simulated, and so is the rod with --rod. Two ends of a cable on one machine (root): ip
-    link add bench0 type veth peer name bench1 && ip link set bench0 up && ip link set bench1 up;
-    then emulate on one end.
+    The emulation answers an EtherCAT master like the terminals of a station file. The valves and
+    chambers behind them are simulated, and so is the rod with --rod. To make both ends of a cable
+    on one machine (as root): ip link add bench0 type veth peer name bench1 && ip link set bench0 up
+    && ip link set bench1 up; then emulate on one end.
 
     Args:
-        interface: network interface, as bench1.
+        interface: network interface, such as bench1.
     """
     with _playing(given) as play:
         actuator = _actuator(given, play.console, given.rod)
@@ -230,7 +249,7 @@ def ethercat(*, interface: str, given: _Terminals) -> int:
 @app.command
 @command
 def optitrack(given: _Motive) -> int:
-    """Motive, which tracks the tip of the resting rod; answers a NatNet client as it would."""
+    """Emulate Motive tracking the tip of the resting rod; it answers a NatNet client."""
     with _playing(given) as play:
         play.devices["optitrack"] = _cameras(given, _actuator(given, play.console), play.log)
         return play.run(given.fault)
@@ -239,9 +258,9 @@ def optitrack(given: _Motive) -> int:
 @app.command
 @command
 def force_torque(given: _NetFt) -> int:
-    """An ATI Net F/T box below the resting rod.
+    """Emulate an ATI Net F/T box below the resting rod.
 
-    Serves records over UDP and its calibration over HTTP as a Net F/T does.
+    It serves records over UDP and its calibration over HTTP, as a Net F/T does.
     """
     with _playing(given) as play:
         actuator = _actuator(given, play.console)
@@ -253,16 +272,16 @@ def force_torque(given: _NetFt) -> int:
 @app.command
 @command
 def bench(*, interface: str = "", given: _Bench) -> int:
-    """All of them on one simulated actuator.
+    """Emulate all devices on one simulated actuator.
 
-    What the valves do the cameras see and the sensor feels. Faults are typed as DEVICE FAULT:
-    optitrack off; those of a pressure sensor, its chamber or its valve as pressure CHAMBER FAULT:
-    pressure 2 stuck, pressure 1 offset -1 kPa/s, pressure ok. The cameras' exposures move the rod
-    on.
+    Cameras and force-torque sensor see the effect of the valves. Type faults as DEVICE FAULT, such
+    as optitrack off; those of a pressure sensor, its chamber or its valve as pressure CHAMBER
+    FAULT, such as pressure 2 stuck, pressure 1 offset -1 kPa/s, pressure ok. Each exposure of the
+    cameras advances the simulation of the rod.
 
     Args:
-        interface: network interface of the valves, as `softcr emulate ethercat --help` tells; none:
-            the rod rests.
+        interface: network interface of the valves, see `softcr emulate ethercat --help`;
+            without it the rod rests.
     """
     with _playing(given) as play:
         actuator = _actuator(given, play.console)

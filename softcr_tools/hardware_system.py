@@ -31,46 +31,53 @@ class HardwareOptions(RunOptions):
     )
     state_directory: str = Field(
         "",
-        description="where held latches and calibrated zeros are kept; empty: $ROS_HOME/softcr, or "
-        "~/.ros/softcr",
+        description="directory in which held latches and calibrated zeros are kept; empty: "
+        "$ROS_HOME/softcr, or ~/.ros/softcr",
     )
     deadman: Literal["joystick", "none"] = Field(
         "joystick",
-        description="who must be holding button 0 of safety/operator: a person at a joystick node "
-        "or at softcr hold, or nobody, and then only Ctrl-C, the vent service and the air's "
-        "shut-off valve stop the rod (--no-deadman-switch)",
+        description="who must hold button 0 of safety/operator: a person at a joystick node or at "
+        "softcr hold; or none (--no-deadman-switch), and then only Ctrl-C, the vent "
+        "service and the shut-off valve of the air stop the rod",
     )
     optitrack: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="IP address of Motive's machine; none: a node of yours publishes the poses",
+        description="IP address of Motive's machine; none: a node of your own publishes the poses",
     )
-    optitrack_port: int = Field(1510, ge=1, le=65535, description="its command port")
+    optitrack_port: int = Field(1510, ge=1, le=65535, description="command port of Motive")
     local: str = Field(
         "0.0.0.0",
         min_length=1,
-        description="IP address of our interface towards Motive; or 0.0.0.0",
+        description="IP address of this machine's interface towards Motive, or 0.0.0.0",
     )
-    group: str = Field("", description="multicast group Motive streams to; empty: unicast")
-    body: str = Field("tip", min_length=1, description="the tip's rigid body, name or id")
+    group: str = Field("", description="multicast group that Motive streams to; empty: unicast")
+    body: str = Field("tip", min_length=1, description="name or id of the tip's rigid body")
     calibration: str = Field(
         "licher2025", min_length=1, description="a calibration of config/optitrack, or a YAML file"
     )
     force_torque: str = Field(
         "192.168.1.1",
         min_length=1,
-        description="IP address of the Net F/T box; none: a node of yours publishes the wrenches",
+        description="IP address of the Net F/T box; none: a node of your own publishes the "
+        "wrenches",
     )
-    force_torque_port: int = Field(49152, ge=1, le=65535, description="of its records (UDP)")
-    force_torque_http_port: int = Field(80, ge=1, le=65535, description="of its calibration (TCP)")
+    force_torque_port: int = Field(
+        49152, ge=1, le=65535, description="UDP port of the box's records"
+    )
+    force_torque_http_port: int = Field(
+        80, ge=1, le=65535, description="TCP port of the box's calibration"
+    )
     mounting: str = Field(
-        "licher2025", min_length=1, description="of the sensor, of config/force_torque, or a file"
+        "licher2025",
+        min_length=1,
+        description="mounting of the sensor: a file of config/force_torque, or a YAML file",
     )
     force_torque_records_hz: Hertz = Field(
-        1000.0, ge=1.0, le=7000.0, description="RDT output rate set in it"
+        1000.0, ge=1.0, le=7000.0, description="RDT output rate that is set in the box"
     )
     force_torque_rate_hz: Hertz = Field(
-        200.0, ge=1.0, le=1000.0, description="of published wrenches"
+        200.0, ge=1.0, le=1000.0, description="rate of the published wrenches"
     )
 
     pressures_rate: ClassVar[float | None] = None

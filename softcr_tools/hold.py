@@ -62,16 +62,16 @@ class Grip:
 
 @command
 def hold(*, namespace: Namespace = "") -> int:
-    """Be the deadman's switch: the space bar of this terminal.
+    """Use the space bar of this terminal as the deadman's switch.
 
-    For a bench without a joystick, beside `softcr up hardware`: while the space bar is held,
-    safety/operator says so. Letting go, closing or leaving the window releases it within 0.3 s
-    (0.7 s before the key repeats for the first time); the valves then vent. The key v vents at
-    once, r resets what a vent has latched, when you know its cause and have let go. The valves are
-    armed only by a switch that is pressed after their start and after the last vent or reset.
+    This replaces a joystick beside `softcr up hardware`: while you hold the space bar,
+    safety/operator says so. Letting go, closing the window or leaving it releases the switch within
+    0.3 s (0.7 s before the key repeats for the first time), and the valves vent. The key v vents at
+    once. The key r resets a latched vent, once you know its cause and have let go. The valves can
+    be armed only if the switch is pressed after their start and after the last vent or reset.
 
     Args:
-        namespace: of the robot whose switch it is.
+        namespace: namespace of the robot whose switch it is.
 
     Raises:
         UserError: there is no terminal, or ROS does not start.

@@ -20,42 +20,43 @@ def identify(
 ) -> int:
     """Find a robot's parameters in recordings and write its YAML file.
 
-    A robot file with 95 % confidence intervals, a report that names what the recordings do not
-    excite, and a figure go to results/identification/latest.
+    The results go to results/identification/latest: a robot file with 95 % confidence intervals, a
+    figure, and a report that names the parameters that the recordings do not excite.
 
-    Record each actuator, each pair and all of them at six levels (42 configurations of three),
-    each held until the tip has come to rest for a second; then, from rest, 10 s of 0.1, 0.5 and
-    1 Hz and a step to the least inputs. One recording may hold it all, or several may share it.
+    Record each actuator, each pair and all of them at six levels (42 configurations of three), each
+    held until the tip has been at rest for a second; then, from rest, 10 s of motion at 0.1, 0.5
+    and 1 Hz and a step to the lowest inputs. One recording may hold all of this, or several may
+    share it.
 
-    Of a robot with a pressure_chain its numbers are found, too, in the longest motion, which begins
-    at rest without pressure; they are written to its values.
+    If the robot has a pressure_chain, its values are identified as well, from the longest motion
+    that begins at rest without pressure. For an arm of several segments, lengths, compliances and
+    relaxation times are identified in each segment (bending_compliance_1, bending_compliance_2,
+    ...).
 
-    An arm of several segments has its lengths, compliances and relaxation times in each segment
-    (bending_compliance_1, bending_compliance_2, ...).
+    A bag must contain pressure/state and at least one of mocap/tip/pose, mocap/body/poses (the
+    sensors of type pose in the robot file) and force_torque/wrench; for the pressure lag also
+    pressure/sent or pressure/command. Runs of `make sim`, of a bench and of tracking studies
+    contain them.
 
-    A bag needs pressure/state and one or more of mocap/tip/pose, mocap/body/poses (the robot file's
-    sensors of the type pose) and force_torque/wrench, and for the pressure lag pressure/sent or
-    pressure/command: `make sim`, a bench and tracking studies record them.
+    A file that ends in .csv, .tsv or .txt has a line of column names and a line per sample, in SI
+    units and in any order: pressure_1 ... pressure_m (gauge pressures in the order of the robot
+    file's actuators; tension_1 ... tension_m for tendons), and what was measured of tip_x, tip_y,
+    tip_z (base frame), NAME_x, NAME_y, NAME_z (of a sensor of type pose), force_x, force_y,
+    force_z, moment_x, moment_y, moment_z (of the sensor below the base), and tip_qx, tip_qy,
+    tip_qz, tip_qw or tip_roll, tip_pitch, tip_yaw (compared, not fitted). Without a column time
+    every line is a configuration at rest. The lag needs command_1 ... command_m (requested inputs).
+    Other columns are ignored. Cells may be separated by commas, semicolons or tabs, and decimals
+    may have a comma.
 
-    A file ending in .csv, .tsv or .txt has a line of column names and a line per sample, in SI
-    units: pressure_1 ... pressure_m (gauge, actuators in the robot file's order; tension_1 ...
-    tension_m where they are tendons), and of the following what was measured: tip_x, tip_y, tip_z
-    (base frame), NAME_x, NAME_y, NAME_z (of a sensor of the type pose), force_x, force_y, force_z,
-    moment_x, moment_y, moment_z (of the sensor below the base), tip_qx, tip_qy, tip_qz, tip_qw or
-    tip_roll, tip_pitch, tip_yaw (compared, not fitted). Further columns are time (without it every
-    line is a configuration at rest), and for the lag command_1 ... command_m (inputs asked for).
-    Their order is free, others are not read. Commas, semicolons or tabs may separate the cells, and
-    decimals may have a comma.
-
-    The residual of every group is told beside the noise of its sensor. Recordings that no robot
-    like the first guess can have made are refused, with the mistake that would explain them: other
-    units, swapped axes, a turned frame, inputs in another order.
+    The residual of every group is printed beside the noise of its sensor. Recordings that no robot
+    like the first guess can have produced are refused, and the error names the mistake that would
+    explain them: other units, swapped axes, a rotated frame, inputs in another order.
 
     Args:
         recordings: bags and CSV files.
-        robot: first guess: name or YAML file.
-        anyway: write the robot file although the recordings do not fit it.
-        results: directory.
+        robot: first guess, by name or YAML file.
+        anyway: write the robot file even if the recordings do not fit it.
+        results: directory of the results.
 
     Raises:
         UserError: the robot or a recording cannot be used, or the results cannot be written.

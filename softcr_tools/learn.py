@@ -20,7 +20,7 @@ from softcr_models.yaml_files import is_path
 from softcr_runtime.command_line import command, new_app
 from softcr_runtime.console import say
 
-app = new_app("learn", "Learn a model, how to repeat a motion, or a policy in simulation.")
+app = new_app("learn", "Learn a strain model, a policy, or a repeated motion.")
 app.command(
     "softcr_tools.learn_motion:motion", name="motion",
     help="Learn from a run how the next repetition of its motion should aim.",
@@ -34,40 +34,63 @@ class Recipe(BaseModel):
     """How a motion is learned from."""
 
     length: float = Field(
-        DEFAULT_LENGTH, gt=0.0, lt=100.0, description="of the unloaded robot from first to last "
-        "marker; of a bag, where it is not given, that of the run's robot",
+        DEFAULT_LENGTH, gt=0.0, lt=100.0, description="length of the unloaded robot from the "
+        "first to the last marker; for a bag, by default that of the run's robot",
         json_schema_extra={"unit": "m"},
     )  # fmt: skip
     threshold: float = Field(
-        0.2, gt=0.0, le=100.0, description="neighbours whose strains are closer become one segment"
+        0.2,
+        gt=0.0,
+        le=100.0,
+        description="neighbours whose strains are closer than this become one segment",
     )
     scale: Literal["percentile", "minmax", "constants"] = Field(
-        "percentile", description="what strains are divided by before that"
+        "percentile", description="scale by which strains are divided before that"
     )
     denoise: int = Field(
-        0, ge=0, le=101, description="window of frames that tells the markers' noise; 0: none"
+        0,
+        ge=0,
+        le=101,
+        description="number of frames in the window from which the markers' noise is estimated; 0: "
+        "none",
     )
     noise_mm: float = Field(
-        0.1, gt=0.0, le=100.0, description="of a marker's place", json_schema_extra={"unit": "mm"}
+        0.1,
+        gt=0.0,
+        le=100.0,
+        description="standard deviation of a marker's position",
+        json_schema_extra={"unit": "mm"},
     )
     noise_deg: float = Field(
-        0.5, gt=0.0, le=90.0, description="of a marker's angle", json_schema_extra={"unit": "deg"}
+        0.5,
+        gt=0.0,
+        le=90.0,
+        description="standard deviation of a marker's angle",
+        json_schema_extra={"unit": "deg"},
     )
-    window: int = Field(11, ge=5, le=201, description="of the smoothing, odd")
-    half_width: int = Field(20, ge=2, le=1000, description="frames of half a regression window")
+    window: int = Field(
+        11, ge=5, le=201, description="number of frames over which positions are smoothed, odd"
+    )
+    half_width: int = Field(
+        20, ge=2, le=1000, description="half the length of a regression window, in frames"
+    )
     radius: float = Field(
-        0.02, gt=0.0, lt=10.0, description="of the cross-section", json_schema_extra={"unit": "m"}
+        0.02,
+        gt=0.0,
+        lt=10.0,
+        description="radius of the cross-section",
+        json_schema_extra={"unit": "m"},
     )
     youngs_modulus: float = Field(
-        1e8, gt=0.0, description="strains that are stiffer are dropped",
+        1e8, gt=0.0, description="strains stiffer than this are dropped",
         json_schema_extra={"unit": "Pa"},
     )  # fmt: skip
     shear_modulus: float = Field(
-        1e5, gt=0.0, description="shear that is stiffer is dropped",
+        1e5, gt=0.0, description="shear stiffer than this is dropped",
         json_schema_extra={"unit": "Pa"},
     )  # fmt: skip
     gravity: float = Field(
-        9.81, ge=-100.0, le=100.0, description="along the straight robot from base to tip",
+        9.81, ge=-100.0, le=100.0, description="gravity along the straight robot from base to tip",
         json_schema_extra={"unit": "m/s^2"},
     )  # fmt: skip
 
@@ -79,11 +102,11 @@ def strain(
 ) -> int:
     """Learn a planar robot of constant-strain segments, and write its robot file.
 
-    Each CSV file is a trajectory: a line of column names and a line per frame, in SI units: time;
-    x_1, y_1, theta_1 ... of evenly spaced markers from the base to the tip, in the frame of the
-    base, whose y axis is along the straight robot; torque_bending_1, torque_shear_1,
-    torque_axial_1 ... of each segment, held until the next frame. A bag, or the directory of a run
-    of a strain robot, is a trajectory too: its markers' poses and the torques that acted.
+    Each CSV file is one trajectory, with a line of column names and a line per frame, in SI units:
+    time; x_1, y_1, theta_1 ... of evenly spaced markers from the base to the tip, in the base
+    frame, whose y axis is along the straight robot; and torque_bending_1, torque_shear_1,
+    torque_axial_1 ... of each segment, held until the next frame. A bag of a strain robot, or the
+    directory of its run, is a trajectory too: it contains the poses of the markers and the torques.
 
     Args:
         recordings: CSV files, bags, directories of runs.

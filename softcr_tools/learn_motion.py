@@ -26,15 +26,15 @@ Rows = Annotated[float, Field(ge=0.0, le=50.0)]
 def motion(run: Path, /, *, output: Path, gain: Gain = 0.7, smoothing: Rows = 1.5) -> int:
     """Learn from a run how the next repetition of its motion should aim.
 
-    Where the tip ended beside its goal, as the cameras saw it, the next run aims to the other side:
-    `softcr up simulation --learned FILE`. Each repetition is taught to the same file. What repeats
-    fades, whatever causes it; what is random stays, and so does what is faster than the loop. The
-    next run's filter begins with the parameters that this one's ended with.
+    The next run aims to the other side of each error of the tip that the cameras saw: `softcr up
+    simulation --learned FILE`. Use the same file for all repetitions. Errors that repeat fade,
+    whatever their cause; random errors and those faster than the loop remain. The filter of the
+    next run begins with the parameters at the end of this one.
 
     Args:
         run: a bag, or the directory of a run with its bag in bag/.
-        output: the file to teach; it is made, or what it has learned before is kept.
-        gain: share of the error that is answered.
+        output: the file to update; it is created if it does not exist.
+        gain: fraction of the error that is corrected.
         smoothing: standard deviation of the window that smooths the error, in control periods.
 
     Raises:

@@ -40,12 +40,14 @@ class Recipe(TrainingSettings):
 
 
 class JudgingSettings(BaseModel):
-    """When a policy is judged: on fresh goals, on a grid and time steps half as long."""
+    """When a policy is evaluated: on fresh goals, with half the grid spacing and time step."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    runs: int = Field(512, ge=1, le=65536, description="of each judgement")
-    every: int = Field(8000, ge=0, description="samples between judgements; 0: at the end alone")
+    runs: int = Field(512, ge=1, le=65536, description="number of runs of each evaluation")
+    every: int = Field(
+        8000, ge=0, description="number of samples between evaluations; 0: only at the end"
+    )
 
 
 @command
@@ -62,15 +64,15 @@ def policy(
 ) -> int:
     """Learn a policy that brings a rod's tip to goals, or along a goal that moves.
 
-    A stopped training goes on from its last judgement when the same command is given again. The
-    checkpoint and the policy itself, OUTPUT/policy.safetensors, hold numbers alone and can be
-    passed on.
+    A stopped training continues from its last evaluation when the same command is given again. The
+    checkpoint and the policy itself (OUTPUT/policy.safetensors) contain only numbers and can be
+    shared.
 
     Args:
         robot: name or YAML file of a rod.
         weightless: leave gravity out, as Pawlowski's thesis does.
-        output: directory; results/policies/ROBOT_TASK_ALGORITHM where none is named.
-        fresh: do not go on from a checkpoint.
+        output: output directory, by default results/policies/ROBOT_TASK_ALGORITHM.
+        fresh: start again instead of continuing from a checkpoint.
 
     Raises:
         UserError: the robot, a setting, a goal or the output cannot be used.

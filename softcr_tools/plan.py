@@ -28,14 +28,14 @@ _WORDS = {"chamber": "pressure", "tendon": "tension"}
 def plan(path: Path, /, *, robot: RobotName = "licher2025", output: Path = Path("plan.npz")) -> int:
     """Turn a tip path into a motion the rod can do.
 
-    Finds pressures and tensions that move the nominal rod along the path, through their lag and
-    limits, and says how far it stays away.
+    This finds pressures and tensions that move the nominal rod along the path within its lag and
+    limits, and prints the deviation from the path.
 
     Args:
-        path: a CSV with the columns time [s], tip_x, tip_y, tip_z [m, base frame], or an NPZ with
-            time (T,) and tip_positions (T, 3).
-        robot: name or YAML file.
-        output: an NPZ for the reference 'file'; a picture is drawn beside it.
+        path: a CSV with the columns time [s], tip_x, tip_y, tip_z [m, base frame], or an NPZ
+            with time (T,) and tip_positions (T, 3).
+        robot: name or YAML file of the robot.
+        output: NPZ file for the reference 'file'; a picture is drawn beside it.
 
     Raises:
         UserError: the path, the robot or the output cannot be used.

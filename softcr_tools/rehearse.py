@@ -35,18 +35,20 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
     the filter interpolates between them."""
 
     deadman: Literal["joystick", "none"] = Field(
-        "none", description="who must be holding button 0 of safety/operator; or nobody"
+        "none", description="who must hold button 0 of safety/operator, or none"
     )
     mode: Literal["wall", "virtual"] = Field(
         "wall",
-        description="with real protocols, paced by the wall clock; or the emulated bench in one "
-        "process, as fast as it computes, with a machine of the speed that is told",
+        description="wall: real protocols, paced by the wall clock; virtual: the emulated bench in "
+        "one process, as on a machine of the given speed and as fast as it computes",
     )
-    controller: Place = Field(GRADIENT_MPC, min_length=1, description="who moves the robot")
+    controller: Place = Field(GRADIENT_MPC, min_length=1, description="controller of the robot")
     # nothing in the loop hears these
-    force_torque_records_hz: Hertz = Field(100.0, ge=1.0, le=7000.0, description="of its records")
+    force_torque_records_hz: Hertz = Field(
+        100.0, ge=1.0, le=7000.0, description="rate of the box's records"
+    )
     force_torque_rate_hz: Hertz = Field(
-        50.0, ge=1.0, le=1000.0, description="of published wrenches"
+        50.0, ge=1.0, le=1000.0, description="rate of the published wrenches"
     )
 
     @model_validator(mode="after")
@@ -83,12 +85,12 @@ def rehearse(
 ) -> int:
     """Run the bench's system on emulated devices.
 
-    'softcr up hardware' with real protocols and no hardware. Needs root and pysoem; no deadman's
-    switch unless told. '--mode virtual' needs neither, and no fast machine.
+    This is 'softcr up hardware' with real protocols and without hardware. It needs root and pysoem,
+    and by default no deadman's switch. '--mode virtual' needs neither, nor a fast machine.
 
     Args:
-        results: where the run's directory is made.
-        anyway: start on a machine that is too slow for it, too.
+        results: directory in which the run's directory is made.
+        anyway: start even if the machine is too slow.
 
     Raises:
         UserError: a device is chosen, or the machine does not allow it.

@@ -98,68 +98,77 @@ class RunOptions(BaseModel):
         json_schema_extra=_known(available("robots")),
     )
     duration: Seconds = Field(30.0, ge=1.0, le=3600.0, description="length of the run")
-    seed: int = Field(1, ge=0, le=2**31 - 1, description="of sensor noise and optimiser")
-    reference: Place = _named("trajectory", "what it should do", registry.choices("reference"))
-    reference_file: str = Field("", description="CSV or NPZ with the reference 'file'")
+    seed: int = Field(
+        1, ge=0, le=2**31 - 1, description="seed of the sensor noise and of the optimiser"
+    )
+    reference: Place = _named("trajectory", "motion to follow", registry.choices("reference"))
+    reference_file: str = Field("", description="CSV or NPZ file for the reference 'file'")
     learned: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
-        description="what repetitions of the motion have taught: a file of `softcr learn motion`",
+        description="file of `softcr learn motion`: what earlier repetitions of the motion taught",
     )
-    estimator: Place = _named("rod", "who finds the state", registry.choices("estimator"))
+    estimator: Place = _named("rod", "estimator of the state", registry.choices("estimator"))
     controller: Place = _named(
-        "nempc", "who moves the robot", (*registry.choices("controller"), f"{NOBODY} (your node)")
+        "nempc",
+        "controller of the robot",
+        (*registry.choices("controller"), f"{NOBODY} (your node)"),
     )
     controller_file: str = Field(
         "",
-        description="the controller's numbers: of config/controllers, or a YAML file; empty: "
-        "its own",
+        description="the controller's numbers: a file of config/controllers, or a YAML file; "
+        "empty: the controller's own",
         json_schema_extra=_known(available("controllers")),
     )
-    model: Place = _named("rod", "of the controller", tuple(MODELS))
-    filter_model: Place = _named("rod", "of the filter", tuple(MODELS))
-    network: str = Field("", description="path of another network than the robot's own")
+    model: Place = _named("rod", "model of the controller", tuple(MODELS))
+    filter_model: Place = _named("rod", "model of the filter", tuple(MODELS))
+    network: str = Field("", description="path of a network other than the robot's own")
     device: DeviceName = Field(
         "cpu",
-        description="where the controller's model computes: cuda, an NVIDIA GPU; auto, one that "
-        "can be used, or the processor",
+        description="where the controller's model computes: cuda is an NVIDIA GPU; auto is a GPU "
+        "that can be used, otherwise the processor",
     )
     population: int = Field(
         0,
         ge=0,
         le=100_000,
-        description="candidates of the nempc; 0: its own number, on a network a smaller one",
+        description="number of candidates of the nempc; 0: its own number, which is smaller with "
+        "a network",
     )
     horizon: int = Field(
         0,
         ge=0,
         le=200,
-        description="control periods the controller looks ahead; 0: as its file says",
+        description="number of control periods that the controller looks ahead; 0: as its file "
+        "says",
     )
     namespace: Namespace = Field(
-        "", description="of the robot's nodes, topics and results; empty: the root"
+        "", description="namespace of the robot's nodes, topics and results; empty: the root"
     )
     frame_prefix: FramePrefix = Field(
         "",
-        description="before the names of the robot's frames; not given: the namespace and a slash; "
-        "/ for nothing",
+        description="prefix of the names of the robot's frames; by default the namespace and a "
+        "slash; / for none",
     )
     visuals: Literal["auto", "on", "off"] = Field(
         "auto",
-        description="frames, markers, centre line and estimated parameters, for RViz, Foxglove and "
-        "PlotJuggler; auto: on the wall clock. In lock-step their times differ from run to run",
+        description="whether frames, markers, centre line and estimated parameters are published "
+        "for RViz, Foxglove and PlotJuggler; auto: on the wall clock. In lock-step their times "
+        "differ from run to run",
     )
     log_level: LogLevel = Field(
-        "info", description="what nodes log, and what of it is shown; several between commas"
+        "info",
+        description="lowest level that is logged and shown: debug, info, warn, error or "
+        "fatal; NODE:=LEVEL for one node; several, separated by commas",
     )
     params_file: str = Field(
         "",
-        description="ROS parameter file (YAML): values for nodes, which count less than options",
+        description="ROS parameter file (YAML) with values for nodes; options take precedence",
     )
     switchable: str = Field(
         "",
-        description="what `softcr call switch` may bring into the run besides the registered "
-        "controllers, between commas: classes (FILE.py:Class) and parameter files of yours. "
-        "Anybody on the ROS domain may ask for a switch, so nothing else is loaded",
+        description="what `softcr call switch` may load into the run besides the registered "
+        "controllers, separated by commas: classes (FILE.py:Class) and parameter files of your "
+        "own. Anybody on the ROS domain may ask for a switch, so nothing else is loaded",
     )
     plugin_settings: dict[str, Any] = Field(
         {}, description="by role and name", json_schema_extra={"hidden": True}
@@ -329,10 +338,13 @@ class PlantOptions(RunOptions):
     """A loop around a simulated plant, which is not what filter and controller know of it."""
 
     bending_compliance_factor: float = Field(
-        0.95, ge=0.2, le=5.0, description="bending compliance of the plant over the robot file's"
+        0.95,
+        ge=0.2,
+        le=5.0,
+        description="bending compliance of the plant, relative to the robot file",
     )
     tip_mass_factor: float = Field(
-        1.1, ge=0.0, le=5.0, description="tip mass of the plant over the robot file's"
+        1.1, ge=0.0, le=5.0, description="tip mass of the plant, relative to the robot file"
     )
     tip_noise_mm: Millimetres = Field(
         0.2, ge=0.0, le=50.0, description="standard deviation of measured positions"
@@ -395,68 +407,72 @@ class SimulationOptions(PlantOptions):
     robot: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
         description="a robot of config/robots, or a YAML file; empty: licher2025_chain, whose "
-        "filter finds hysteresis, hoses and lengths, where nempc or rod_mpc control the exact rod, "
-        "licher2025 otherwise",
+        "filter estimates hysteresis, hoses and lengths, if nempc or rod_mpc controls the exact "
+        "rod, otherwise licher2025",
         json_schema_extra=_known(available("robots")),
     )
     tip_noise_mm: Millimetres = Field(
         -1.0,
         ge=-1.0,
         le=50.0,
-        description="standard deviation of measured positions; below 0 for the robot file's",
+        description="standard deviation of measured positions; below 0: that of the robot file",
     )
     mode: Literal["wall", "lockstep", "virtual"] = Field(
         "wall",
-        description="paced by the wall clock; each cycle waiting for the one before; or as on the "
-        "wall clock of a machine of the speed that is told, without nodes, as fast as it computes",
+        description="wall: paced by the wall clock; lockstep: each cycle waits for the one "
+        "before; virtual: as on the wall clock of a machine of the given speed, without nodes and "
+        "as fast as it computes",
     )
     plant_intervals: int = Field(
         0,
         ge=0,
         le=MAX_INTERVALS,
-        description="intervals of the simulated rod; 0 for 10, or for 20 with other plant errors",
+        description="number of intervals of the simulated rod; 0: 10, or 20 with plant errors "
+        "other than same_structure",
     )
     plant: Place = Field(
         "",
-        description=f"empty: the robot's own; {_A_PLACE}",
+        description=f"simulated plant; empty: the robot's own; {_A_PLACE}",
         json_schema_extra=_known(registry.choices("plant")),
     )
     plant_errors: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
         description="how body, pressures and sensors of the simulated rod differ from the model: "
-        "of config/plant_errors, or a YAML file; empty: typical for one segment with chambers, or "
-        "same_structure for other robots and where one of its numbers is given (factors, tip "
-        "noise, payload, loads, obstacles)",
+        "a file of config/plant_errors, or a YAML file; empty: typical for one segment with "
+        "chambers, same_structure for other robots and if one of its numbers is given (factors, "
+        "tip noise, payload, loads, obstacles)",
         json_schema_extra=_known(available("plant_errors")),
     )
     payload_kg: Kilograms = Field(
         0.0,
         ge=0.0,
         le=10.0,
-        description="mass at the tip of the simulated robot, which the controller does not know",
+        description="mass at the tip of the simulated robot that the controller does not know "
+        "about",
     )
     loads: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
-        description="forces and moments on the simulated rod, when and where: of config/loads, or "
-        "a YAML file",
+        description="forces and moments on the simulated rod over time: a file of config/loads, "
+        "or a YAML file",
         json_schema_extra=_known(available("loads")),
     )
     obstacles: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
-        description="planes and spheres that the simulated rod may touch: of config/obstacles, or "
-        "a YAML file",
+        description="planes and spheres that the simulated rod may touch: a file of "
+        "config/obstacles, or a YAML file",
         json_schema_extra=_known(available("obstacles")),
     )
     model_file: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
-        description="robot file with the numbers of a strain robot's model, such as a learned one; "
-        "empty: the robot's own",
+        description="robot file with the numbers of a strain robot's model, for example a learned "
+        "one; empty: the robot's own",
     )
     adaptation: Annotated[float, unit("1/m")] = Field(
         0.0,
         ge=0.0,
         le=100.0,
-        description="of an arm's section lengths, Gamma; over many setpoints they drift with it",
+        description="adaptation gain Gamma of an arm's section lengths; with it they drift over "
+        "many setpoints",
     )
 
     @model_validator(mode="after")

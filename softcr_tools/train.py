@@ -26,8 +26,8 @@ class _Preset(BaseModel):
 
     preset: Literal["softcr", "gpu", "published"] = Field(
         "softcr",
-        description="our recipe, the same in large batches for a GPU, or the published one: "
-        "physics loss alone",
+        description="our recipe, the same in large batches for a GPU, or the published one, which "
+        "uses the physics loss alone",
     )
 
     @classmethod
@@ -69,14 +69,14 @@ def train(
 ) -> int:
     """Train a surrogate (DD-PINN) of a robot's rod.
 
-    A stopped training goes on where it was when the same command is given again. The defaults are
-    those of the preset softcr.
+    A stopped training continues when the same command is given again. The defaults are those of the
+    preset softcr.
 
     Args:
-        robot: name or YAML file.
-        output: of weights and card, without ending; results/surrogates/ROBOT where none is named.
-        start: a network to begin from, without ending.
-        fresh: do not go on from a checkpoint.
+        robot: name or YAML file of the robot.
+        output: path of weights and card, without ending, by default results/surrogates/ROBOT.
+        start: path of a network to begin from, without ending.
+        fresh: start again instead of continuing from a checkpoint.
 
     Raises:
         UserError: the robot, a setting or the output cannot be used.

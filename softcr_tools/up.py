@@ -60,14 +60,14 @@ app = new_app("up", "Start a system, record it and report on it.")
 def simulation(
     options: SimulationOptions, *, results: Path = Path("results/sim"), anyway: bool = False
 ) -> int:
-    """The closed loop with a simulated plant.
+    """Run the closed loop with a simulated plant.
 
-    Simulator, estimator, reference, controller and recorder. Ctrl-C ends the run early and well;
-    twice kills it.
+    This starts simulator, estimator, reference, controller and recorder. Ctrl-C ends the run early,
+    with a report; a second Ctrl-C kills it.
 
     Args:
-        results: where the run's directory is made.
-        anyway: start what cannot keep up with the clock on this machine, too.
+        results: directory in which the run's directory is made.
+        anyway: start even if this machine cannot keep up with the clock.
     """
     return run_simulation(options, results, anyway)
 
@@ -81,15 +81,16 @@ def hardware(
     no_deadman_switch: bool = False,
     anyway: bool = False,
 ) -> int:
-    """The closed loop on the bench.
+    """Run the closed loop on the bench.
 
-    Cameras, force-torque sensor, valves, estimator, reference, controller and recorder. The run
-    begins when the valves' safety handshake is accepted. Ctrl-C vents and ends it; twice kills it.
+    This starts cameras, force-torque sensor, valves, estimator, reference, controller and recorder.
+    The run begins when the valves' safety handshake has passed. Ctrl-C vents and ends the run; a
+    second Ctrl-C kills it.
 
     Args:
-        results: where the run's directory is made.
-        no_deadman_switch: as --deadman none.
-        anyway: start, and arm, what cannot keep up with the clock on this machine, too.
+        results: directory in which the run's directory is made.
+        no_deadman_switch: same as --deadman none.
+        anyway: start and arm even if this machine cannot keep up with the clock.
     """
     if no_deadman_switch:
         options = options.model_copy(update={"deadman": "none"})

@@ -101,10 +101,10 @@ def _field(default: str, said: str, allowed: str) -> Any:
     return Field(default, description=said, json_schema_extra={"in_words": allowed})
 
 
-_OF_TICKS = "how long each of its ticks takes; a range: random for each tick"
-_IN_MS = f"milliseconds from 0 to {LONGEST:g}, or a range of them, as 5..35"
-_STOPS_ALLOWED = "SECONDS@TIME, as 0.3@4.0, several between commas"
-_MISSING_ALLOWED = "COUNT@TIME or COUNT@TIME/EVERY, as 6@4.0 or 6@4.0/0.5, several between commas"
+_OF_TICKS = "computing time of each tick; from a range, a random time for each tick"
+_IN_MS = f"milliseconds from 0 to {LONGEST:g}, or a range of them, such as 5..35"
+_STOPS_ALLOWED = "SECONDS@TIME, such as 0.3@4.0; several separated by commas"
+_MISSING_ALLOWED = "COUNT@TIME or COUNT@TIME/EVERY, such as 6@4.0/0.5; several separated by commas"
 
 _Milliseconds = Annotated[str, _checked(computing_of)]
 _Stops = Annotated[str, _checked(stops_of)]
@@ -118,7 +118,7 @@ class _Late(BaseModel):
 
     computing_ms: _Milliseconds = _field("0", _OF_TICKS, _IN_MS)
     stops: _Stops = _field(
-        "", f"it computes nothing for so many seconds from a time on: {_STOPS_ALLOWED}",
+        "", f"stops, during which nothing is computed: {_STOPS_ALLOWED}",
         _STOPS_ALLOWED,
     )  # fmt: skip
 
@@ -137,7 +137,7 @@ class _Lossy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     missing: _Missing = _field(
-        "", f"so many messages are missing from a time on, and again every so often [s]: "
+        "", f"missing messages: so many from a time on, and again every so many seconds: "
         f"{_MISSING_ALLOWED}",
         _MISSING_ALLOWED,
     )  # fmt: skip
@@ -157,7 +157,7 @@ class VirtualTime(BaseModel):
     wrenches: _Lossy = _Lossy()
     commands: _Lossy = _Lossy()
     lost: float = Field(
-        default=0.0, ge=0.0, le=1.0, description="share of all messages that are lost at random"
+        default=0.0, ge=0.0, le=1.0, description="fraction of all messages that are lost at random"
     )
 
     def in_words(self, roles: Iterable[str]) -> str:

@@ -613,7 +613,10 @@ def test_help_lists_every_parameter_with_unit_range_default_and_meaning(capsys):
     assert run(Relay, ["relay", "--help"]) == 0
     output = capsys.readouterr().out
     assert "Commands the measured pressures times a factor." in output
-    assert "rate_hz := 70.0\n      cycles per second; a number from 1.0 to 1000.0 Hz" in output
+    assert (
+        "rate_hz := 70.0\n      number of cycles per second; a number from 1.0 to 1000.0 Hz"
+        in output
+    )
     assert "factor := 1.0\n      of measured pressures; a number from 0.0 to 2.0" in output
     assert all(f"  {name} := " in output for name in declared_settings(Relay.Settings))
 

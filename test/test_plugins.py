@@ -152,7 +152,9 @@ def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch)
     assert main(words) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert re.search(r"--controller.gain \w+ of nothing; from 0.0 to 10.0 \[default: 1.0\]", text)
-    assert re.search(r"--plant.tip-noise \w+ of measured positions; from 0.0 to 0.05 m", text)
+    assert re.search(
+        r"--plant.tip-noise \w+ standard deviation of measured positions; from 0.0 to 0.05 m", text
+    )
 
 
 @pytest.mark.parametrize(

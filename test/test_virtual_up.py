@@ -41,7 +41,7 @@ def test_texts_become_what_they_say():
         (
             ("--controller.computing-ms", text),
             f"option controller.computing_ms = '{text}': must be milliseconds from 0 to 10000, or "
-            "a range of them, as 5..35",
+            "a range of them, such as 5..35",
         )
         for text in ("abc", "35..5", "5..", "10001", "nan", "inf", "1e3")
     ]

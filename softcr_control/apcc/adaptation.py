@@ -27,19 +27,19 @@ class AdaptationSettings(BaseModel):
         "fixed-parameter controller [1/m]",
     )
     shortest: Annotated[float, Field(gt=0.0)] = Field(
-        default=0.02, description="no section gets shorter [m]"
+        default=0.02, description="shortest length of a section [m]"
     )
     longest: Annotated[float, Field(gt=0.0)] = Field(
-        default=1.0, description="no section gets longer; inf: off [m]"
+        default=1.0, description="longest length of a section; inf: off [m]"
     )
     fastest: Annotated[float, Field(gt=0.0)] = Field(
-        default=np.inf, description="no length changes faster; inf: off [m/s]"
+        default=np.inf, description="fastest change of a length; inf: off [m/s]"
     )
     dead_zone: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
-        default=0.0, description="lengths rest while the task error is smaller; 0: off [m]"
+        default=0.0, description="task error below which lengths do not change; 0: off [m]"
     )
     keep_sum: bool = Field(
-        default=False, description="whether the arm's whole rest length is taken for known"
+        default=False, description="whether the whole rest length of the arm counts as known"
     )
 
     @model_validator(mode="after")

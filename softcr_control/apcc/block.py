@@ -32,50 +32,52 @@ class ApccControllerSettings(ArmNodeSettings):
 
     setpoints: Literal["held", "paired"] = Field(
         "held",
-        description="the last one heard holds; or there is one of every frame of poses, which in "
-        "lock-step is waited for",
+        description="held: the last setpoint received applies; paired: every frame of poses has "
+        "its own setpoint, and lock-step waits for it",
     )
     setpoint_topic: Literal["reference/tip", "reference/output"] = Field(
-        "reference/tip", description="where setpoints come from; of rows the first is taken"
+        "reference/tip", description="topic of the setpoints; of several rows, the first is used"
     )
     gain: float = Field(
         1.5,
         gt=0.0,
         le=20.0,
-        description="K of the tip's error",
+        description="gain K on the error of the tip",
         json_schema_extra={"unit": "1/s", **LIVE},
     )
     adaptation: float = Field(
         0.0,
         ge=0.0,
         le=100.0,
-        description="Gamma for every section; 0 keeps the lengths as they are, with others they "
-        "drift over many setpoints",
+        description="adaptation gain Gamma of every section; with 0 the lengths stay as they are, "
+        "otherwise they drift over many setpoints",
         json_schema_extra={"unit": "1/m", **LIVE},
     )
     null_space_gain: float = Field(
         1.0,
         ge=0.0,
         le=20.0,
-        description="k_N, how hard elongations are avoided",
+        description="gain k_N with which elongations are avoided",
         json_schema_extra={"unit": "1/s", **LIVE},
     )
-    feedback: Literal["pose", "position"] = Field("pose", description="what of a sensor is used")
+    feedback: Literal["pose", "position"] = Field(
+        "pose", description="which part of each sensor's pose is used"
+    )
     jacobian_state: Literal["inferred", "commanded"] = Field(
-        "inferred", description="configuration at which the Jacobian is taken"
+        "inferred", description="configuration at which the Jacobian is evaluated"
     )
     patience: float = Field(
         0.1,
         ge=0.02,
         le=5.0,
-        description="without poses for so long the tendons are held",
+        description="time without poses after which the tendons are held",
         json_schema_extra={"unit": "s", **LIVE},
     )
     largest_error: float = Field(
         1.0,
         ge=0.01,
         le=10.0,
-        description="a tip farther from its setpoint is lost, and the tendons are held",
+        description="distance between tip and setpoint beyond which the tendons are held",
         json_schema_extra={"unit": "m", **LIVE},
     )
 

@@ -31,28 +31,32 @@ class InferenceSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     feedback: Literal["pose", "position"] = Field(
-        default="pose", description="what of the sensors is believed, (31) or (32)"
+        default="pose", description="which part of the sensors' poses is used, (31) or (32)"
     )
     stop: Literal["both", "either"] = Field(
-        default="both", description="which errors must be small; either is the printed loop"
+        default="both", description="which errors must be small to stop; either is the printed loop"
     )
     iterations: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=7, description="most updates per tick [-]"
+        default=7, description="largest number of updates per tick [-]"
     )
-    linear_threshold: _Positive = Field(default=1e-4, description="small enough [m]")
-    angular_threshold: _Positive = Field(default=5e-3, description="small enough [rad]")
+    linear_threshold: _Positive = Field(
+        default=1e-4, description="position error that is small enough [m]"
+    )
+    angular_threshold: _Positive = Field(
+        default=5e-3, description="orientation error that is small enough [rad]"
+    )
     damping: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         default=1e-3, description="lambda of the damped least squares [-]"
     )
     angular_weight: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
-        default=1.0, description="of a radian, against a metre [m/rad]"
+        default=1.0, description="weight of a radian relative to a metre [m/rad]"
     )
     longest_step: _Positive = Field(
         default=0.5, description="largest change of a coordinate per update [m]"
     )
     shortest_step: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         default=1e-6,
-        description="when no coordinate changes more, the model comes no nearer: stop; 0: off [m]",
+        description="stop when no coordinate changes by more than this; 0: off [m]",
     )
 
 

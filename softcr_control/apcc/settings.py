@@ -31,19 +31,21 @@ class ApccSettings(BaseModel):
         default="squared", description="descend Psi^2 / 2 or Psi"
     )
     jacobian_state: Literal["commanded", "inferred", "true"] = Field(
-        default="commanded", description="configuration at which the Jacobian is taken"
+        default="commanded", description="configuration at which the Jacobian is evaluated"
     )
     tip_source: Literal["sensor", "model"] = Field(
-        default="sensor", description="tip in the error: the last sensor, or the model's tip"
+        default="sensor",
+        description="tip of which the error is taken: that of the last sensor, or that of the "
+        "model",
     )
     fastest: Annotated[float, Field(gt=0.0)] = Field(
-        default=np.inf, description="no commanded coordinate changes faster; inf: off [m/s]"
+        default=np.inf, description="fastest change of a commanded coordinate; inf: off [m/s]"
     )
     window: Annotated[int, Field(ge=2, le=101)] = Field(
-        default=7, description="configurations the rate is fitted to [-]"
+        default=7, description="number of configurations that the rate is fitted to [-]"
     )
     order: Annotated[int, Field(ge=1, le=5)] = Field(
-        default=2, description="of the polynomial fitted to them [-]"
+        default=2, description="order of the polynomial that is fitted to them [-]"
     )
     adaptation: AdaptationSettings = AdaptationSettings()
     inference: InferenceSettings = InferenceSettings()

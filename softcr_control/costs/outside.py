@@ -17,8 +17,10 @@ class OutsideTerm(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
-    class_: str = Field(alias="class", min_length=3, description="path/file.py:Class of a CostTerm")
-    weight: float = Field(default=1.0, ge=0.0, description="the term's factor")
+    class_: str = Field(
+        alias="class", min_length=3, description="class of a CostTerm, as path/file.py:Class"
+    )
+    weight: float = Field(default=1.0, ge=0.0, description="factor of the term")
 
     def made(self) -> CostTerm:
         """The term.

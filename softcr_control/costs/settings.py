@@ -49,23 +49,23 @@ class CostSettings(BaseModel):
 
     state: dict[str, Weight] = Field(
         default={},
-        description="weights of normalised states by group of the model's state; for a rod Q of "
+        description="weights of normalised states by group of the model's state; for a rod, Q of "
         "Licher et al. (2025), Table VII, shared by all nodes",
     )
     tip_position: Weight = Field(
         default=1e4,
-        description="weight of the tip's distance squared [1/m^2]",
+        description="weight of the squared distance of the tip [1/m^2]",
         json_schema_extra={"live": True},
     )
     tip_orientation: Weight = Field(
         default=0.0,
-        description="weight of the tip's angle squared [1/rad^2]",
+        description="weight of the squared angle of the tip [1/rad^2]",
         json_schema_extra={"live": True},
     )
     tip_direction: Weight = Field(
         default=10.0,
-        description="weight of the angle squared between the tip's axis and that of an orientation "
-        "that the reference asks for, beside tip_position [1/rad^2]",
+        description="weight of the squared angle between the tip's axis and that of an orientation "
+        "that the reference asks for, besides tip_position [1/rad^2]",
         json_schema_extra={"live": True},
     )
     outputs: dict[str, Weight] = Field(
@@ -78,28 +78,29 @@ class CostSettings(BaseModel):
     )
     input_level: Weight = Field(
         default=1e-3,
-        description="weight of commands / range of the input, squared, where there are more inputs "
-        "than coordinates of a tip: chooses the smallest of those that do the same",
+        description="weight of squared commands / range of the input, for robots with more inputs "
+        "than coordinates of the tip: chooses the smallest of equivalent commands",
         json_schema_extra={"live": True},
     )
     obstacles: str = Field(
         default="",
-        description="planes and spheres that the whole body keeps away from: a name of "
+        description="planes and spheres that the whole body stays away from: a file of "
         "config/obstacles, or a YAML file; empty: none",
         json_schema_extra={"folder": "obstacles"},
     )
     clearance: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] = Field(
         default=5e-3,
-        description="that the body's skin keeps from obstacles [m]",
+        description="clearance that the body's surface keeps from obstacles [m]",
         json_schema_extra={"live": True},
     )
     keep_away: Weight = Field(
         default=1e6,
-        description="weight of what is missing to the clearance, squared, of every point [1/m^2]",
+        description="weight of the squared shortfall of the clearance at every point [1/m^2]",
         json_schema_extra={"live": True},
     )
     terms: tuple[OutsideTerm, ...] = Field(
-        default=(), description="terms of your own: class (path/file.py:Class), weight, its options"
+        default=(),
+        description="cost terms of your own: class (path/file.py:Class), weight, options",
     )
 
     @model_validator(mode="before")

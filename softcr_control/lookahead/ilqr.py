@@ -22,13 +22,16 @@ class IlqrSettings(LookaheadSettings):
     """Numbers of the algorithm."""
 
     iterations: int = Field(
-        default=1, ge=1, le=50, description="in a step, at most; each goes on where the last ended"
+        default=1,
+        ge=1,
+        le=50,
+        description="largest number of iterations in a step; each step continues from the last one",
     )
     tolerance: float = Field(
         default=1e-3,
         ge=0.0,
         lt=1.0,
-        description="an iteration that lowers the cost by less than this share is the last [-]",
+        description="relative decrease of the cost below which an iteration is the last [-]",
     )
 
 

@@ -33,12 +33,12 @@ class LqrSettings(LookaheadSettings):
     """Numbers of the algorithm."""
 
     passes: int = Field(
-        default=3, ge=1, le=50, description="backward passes on one linearisation, at most"
+        default=3, ge=1, le=50, description="largest number of backward passes on one linearisation"
     )
     form: Form = Field(
         default="tip",
-        description="tip: affine, the cost is that of the tip; printed: as in the thesis, states "
-        "are led to the static ones of the target, and the affine part is left out",
+        description="tip: affine, with the cost of the tip; printed: as in the thesis, states are "
+        "driven to the static ones of the target, and the affine part is left out",
     )
 
 

@@ -29,19 +29,19 @@ class NlsqSettings(LookaheadSettings):
     """Numbers of the algorithm."""
 
     iterations: int = Field(
-        default=3, ge=1, le=50, description="of Gauss-Newton in a step, at most"
+        default=3, ge=1, le=50, description="number of Gauss-Newton iterations in a step"
     )
     tolerance: float = Field(
         default=1e-3,
         ge=0.0,
         lt=1.0,
-        description="an iteration that lowers the cost by less than this share is the last [-]",
+        description="relative decrease of the cost below which an iteration is the last [-]",
     )
     blocks: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         default=(1,),
         min_length=1,
-        description="how many steps are changed together, from the first on, which is by itself; "
-        "the last number holds until the horizon ends (move blocking) [-]",
+        description="numbers of steps that change together, beginning with the first; the last "
+        "number holds until the end of the horizon (move blocking) [-]",
     )
 
     @model_validator(mode="after")

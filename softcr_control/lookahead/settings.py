@@ -17,19 +17,20 @@ class LookaheadSettings(HorizonSettings):
     """
 
     horizon: int = Field(
-        default=8, ge=2, le=400, description="how far is looked ahead, whole steps [ticks]"
+        default=8, ge=2, le=400, description="length of the horizon, whole steps [ticks]"
     )
     step_ticks: int = Field(
-        default=2, ge=1, le=100, description="of a step, for which a command is held [ticks]"
+        default=2, ge=1, le=100, description="length of a step, for which a command is held [ticks]"
     )
     perturbation: float = Field(
         default=1e-4,
         gt=0.0,
         le=0.1,
-        description="for the finite differences / scale of a state, range of an input",
+        description="step of the finite differences / scale of a state, range of an input",
     )
     costs: CostSettings = Field(
-        default=CostSettings(input_rate=0.02, input_level=1e-5), description="what is minimised"
+        default=CostSettings(input_rate=0.02, input_level=1e-5),
+        description="terms that are minimised",
     )
 
     @model_validator(mode="after")

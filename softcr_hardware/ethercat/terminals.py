@@ -59,9 +59,11 @@ class Terminal(_Data):
     inputs: Annotated[int, Field(ge=0, le=16, description="input channels")] = 0
     outputs: Annotated[int, Field(ge=0, le=16, description="output channels")] = 0
     family: Family | None = Field(
-        default=None, description="whose settings it has; left out: known by the name, or none"
+        default=None,
+        description="terminal type whose settings it has; by default the one known by the name, or "
+        "none",
     )
-    unit: Unit = Field("V", description="of its analog channels: 0 to 10 V, or 4 to 20 mA")
+    unit: Unit = Field("V", description="signal of its analog channels: 0 to 10 V, or 4 to 20 mA")
     first_settings: Annotated[
         int, Field(ge=0x2000, le=0xFFFF, description="CoE index of the first channel's settings")
     ] = FIRST_SETTINGS
@@ -125,8 +127,8 @@ class Sensor(Channel):
 
     zero: Signal = Field(description="output at zero gauge pressure [V]")
     pascal_per_volt: Positive = Field(description="slope [Pa/V]")
-    lowest: Signal = Field(0.0, description="below, the sensor is taken as broken [V]")
-    highest: Signal = Field(20.0, description="above, likewise [V]")
+    lowest: Signal = Field(0.0, description="output below which the sensor counts as broken [V]")
+    highest: Signal = Field(20.0, description="output above which the sensor counts as broken [V]")
 
 
 class Chamber(_Data):
@@ -137,7 +139,8 @@ class Chamber(_Data):
     valve: Channel
     second_sensor: Sensor | None = Field(
         default=None,
-        description="of the same chamber, on an input of its own: the two are compared",
+        description="second sensor of the same chamber, on an input of its own; the two are "
+        "compared",
     )
 
 
@@ -155,14 +158,18 @@ class ValveMap(_Data):
     """Command of a proportional valve: closed in the middle, exhaust and fill at the ends."""
 
     type: Literal["flow"] = "flow"
-    exhaust: Volts = Field(description="fully open to the exhaust [V]")
-    closed: Volts = Field(description="middle of the closed range [V]")
-    fill: Volts = Field(description="fully open to the supply [V]")
-    dead_band: NonNegative = Field(description="half width of the closed range [V]")
-    when_dead: Volts = Field(0.0, description="what the terminal puts out after its watchdog [V]")
-    lag: Annotated[float, Field(ge=0.0, le=0.05, description="of the valve to its command [s]")] = (
-        0.003
+    exhaust: Volts = Field(
+        description="command at which the valve is fully open to the exhaust [V]"
     )
+    closed: Volts = Field(description="middle of the closed range [V]")
+    fill: Volts = Field(description="command at which the valve is fully open to the supply [V]")
+    dead_band: NonNegative = Field(description="half width of the closed range [V]")
+    when_dead: Volts = Field(
+        0.0, description="output of the terminal after its watchdog has tripped [V]"
+    )
+    lag: Annotated[
+        float, Field(ge=0.0, le=0.05, description="lag of the valve behind its command [s]")
+    ] = 0.003
 
     @model_validator(mode="after")
     def _safe_when_dead(self) -> "ValveMap":
@@ -203,9 +210,12 @@ class PressureRegulator(_Data):
     empty: Signal = Field(description="command of zero gauge pressure [V], or [mA]")
     full: Signal = Field(description="command of the pressure `range` [V], or [mA]")
     range: Positive = Field(description="gauge pressure at `full` [Pa]")
-    when_dead: Signal = Field(0.0, description="what the terminal puts out after its watchdog [V]")
+    when_dead: Signal = Field(
+        0.0, description="output of the terminal after its watchdog has tripped [V]"
+    )
     lag: Annotated[
-        float, Field(gt=0.0, le=1.0, description="of the chamber's pressure to the command [s]")
+        float,
+        Field(gt=0.0, le=1.0, description="lag of the chamber's pressure behind the command [s]"),
     ] = 0.05
 
     @model_validator(mode="after")
@@ -250,14 +260,16 @@ class Supply(_Data):
     """What stands before the valves; the regulator's pressure itself is `flow.supply`."""
 
     gauge: Sensor | None = Field(
-        default=None, description="of the supply's pressure, on a spare input"
+        default=None, description="gauge of the supply pressure, on a spare input"
     )
     dump_valve: bool = Field(
-        default=False, description="whether a valve that loses its current empties the manifold"
+        default=False,
+        description="whether there is a valve that empties the manifold when it has no current",
     )
     accept_high: bool = Field(
         default=False,
-        description="the operator accepts a supply that a valve stuck open brings into a chamber",
+        description="whether the operator accepts the supply pressure in a chamber whose valve "
+        "sticks open",
     )
 
 
@@ -270,16 +282,17 @@ class StopChain(_Data):
     """
 
     stop_input: Channel | None = Field(
-        default=None, description="24 V while the chain of emergency stops is closed"
+        default=None, description="input that has 24 V while the chain of emergency stops is closed"
     )
     supply_24v_input: Channel | None = Field(
-        default=None, description="24 V while valves and sensors have their supply"
+        default=None, description="input that has 24 V while valves and sensors are supplied"
     )
     dump_valve_output: Channel | None = Field(
-        default=None, description="current of a valve that empties the manifold without it"
+        default=None,
+        description="output for the current of a valve that empties the manifold when it has none",
     )
     fill_time: Annotated[
-        float, Field(ge=0.0, le=5.0, description="of the manifold behind the dump valve [s]")
+        float, Field(ge=0.0, le=5.0, description="lag of the manifold behind the dump valve [s]")
     ] = 0.5
 
 
@@ -288,17 +301,19 @@ class Gains(_Data):
 
     proportional: NonNegative = Field(description="pole of the closed loop [1/s]")
     integral: NonNegative = Field(0.0, description="[1/s^2]")
-    derivative: NonNegative = Field(0.0, description="on the measured pressure [-]")
+    derivative: NonNegative = Field(0.0, description="gain on the measured pressure [-]")
     feed_forward: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    integral_limit: NonNegative = Field(description="most the integral may ask for [Pa/s]")
-    filter_time: NonNegative = Field(0.002, description="of the derivative [s]")
+    integral_limit: NonNegative = Field(description="largest contribution of the integral [Pa/s]")
+    filter_time: NonNegative = Field(0.002, description="time constant of the derivative [s]")
 
 
 class Station(_Data):
     """Everything about the valves of one robot that is not the robot's."""
 
     description: str = ""
-    watchdog: Annotated[float, Field(ge=0.01, le=0.1, description="of the outputs [s]")] = 0.1
+    watchdog: Annotated[
+        float, Field(ge=0.01, le=0.1, description="watchdog time of the outputs [s]")
+    ] = 0.1
     terminals: Annotated[tuple[Terminal, ...], Field(min_length=1)]
     chambers: Annotated[tuple[Chamber, ...], Field(min_length=1)]
     valve: Annotated[ValveMap | PressureRegulator, Field(discriminator="type")]
@@ -308,21 +323,21 @@ class Station(_Data):
     gains: Gains
     guard: GuardSettings = GuardSettings()
     watchdog_wires: tuple[WatchdogWire, ...] = Field(
-        default=(), description="from spare outputs to spare inputs: they prove the watchdog"
+        default=(), description="wires from spare outputs to spare inputs, which prove the watchdog"
     )
     sample_age: Annotated[
         float,
         Field(
             ge=0.0,
             le=0.01,
-            description="of a pressure when it is read: a terminal that converts on the frame says "
-            "what it found at the frame before [s]",
+            description="age of a pressure when it is read: a terminal that converts on the frame "
+            "reports what it measured at the frame before [s]",
         ),
     ] = 0.0
     arming_test: bool = Field(
         default=True,
         description="whether each chamber gets a pulse of 4 kPa before the valves are enabled; "
-        "without, swapped or dead channels are found only once air is commanded",
+        "without it, swapped or dead channels are found only once air is commanded",
     )
 
     @model_validator(mode="before")

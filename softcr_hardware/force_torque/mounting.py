@@ -33,13 +33,17 @@ class KeptBias(BaseModel):
     wrench: Wrench = Field(
         description="subtracted from readings, in the sensor's axes: force [N], moment [N m]"
     )
-    taken: datetime = Field(description="date and time")
+    taken: datetime = Field(description="date and time of the bias")
     to: BiasTo = Field(
-        default="rest", description="what the vented rod reads with it: the model's, or 0"
+        default="rest",
+        description="what the vented rod reads with this bias: the model's wrench, or 0",
     )
-    calibration_serial: str = Field(default="", description="of the sensor's calibration then")
+    calibration_serial: str = Field(
+        default="", description="serial of the sensor's calibration at that time"
+    )
     software_bias: Counts | None = Field(
-        default=None, description="that the box subtracted itself then, of its strain gages"
+        default=None,
+        description="bias of the strain gages that the box itself subtracted at that time",
     )
 
     def problem(self, box: BoxSettings, to: BiasTo) -> str:
@@ -65,12 +69,13 @@ class Mounting(BaseModel):
     description: str = ""
     quaternion: UnitQuaternion = Field(
         default=(0.0, 0.0, 0.0, 1.0),
-        description="of the sensor's axes in the base frame; x, y, z, w",
+        description="orientation of the sensor's axes in the base frame; x, y, z, w",
     )
     calibration_serial: str = Field(
-        default="", description="of the sensor's calibration, as the box tells it; empty for any"
+        default="",
+        description="serial of the sensor's calibration, as the box reports it; empty: any",
     )
-    bias: KeptBias | None = Field(default=None, description="as ~/bias found it")
+    bias: KeptBias | None = Field(default=None, description="bias that ~/bias measured")
 
     @property
     def rotation(self) -> np.ndarray:

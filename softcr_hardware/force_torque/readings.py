@@ -89,24 +89,24 @@ class WrenchLimits(BaseModel):
         default=100.0,
         gt=0,
         le=1e6,
-        description="rated range of the sensor, of each axis; beyond is overload",
+        description="rated range of the sensor for each axis; beyond it is an overload",
         json_schema_extra={"unit": "N"},
     )
     moment: float = Field(
         default=10.0,
         gt=0,
         le=1e6,
-        description="rated range of the sensor, of each axis; beyond is overload",
+        description="rated range of the sensor for each axis; beyond it is an overload",
         json_schema_extra={"unit": "N m"},
     )
     oldest: float = Field(
-        default=0.05, gt=0, le=10, description="age of a reading", json_schema_extra=_SECOND
+        default=0.05, gt=0, le=10, description="largest age of a reading", json_schema_extra=_SECOND
     )
     frozen_after: float = Field(
         default=0.2,
         ge=0,
         le=10,
-        description="the very same counts for so long; 0 for never",
+        description="time with identical counts after which readings count as frozen; 0: never",
         json_schema_extra=_SECOND,
     )
 

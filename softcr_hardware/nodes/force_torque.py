@@ -42,44 +42,49 @@ class ForceTorqueSettings(NodeSettings):
         200.0,
         ge=1.0,
         le=1000.0,
-        description="of published wrenches",
+        description="rate of the published wrenches",
         json_schema_extra={"unit": "Hz", **LIVE},
     )
     host: str = Field("192.168.1.1", min_length=1, description="IP address of the Net F/T box")
-    rdt_port: int = Field(RDT_PORT, ge=1, le=65535, description="of its records (UDP)")
-    http_port: int = Field(HTTP_PORT, ge=1, le=65535, description="of its calibration (TCP)")
+    rdt_port: int = Field(RDT_PORT, ge=1, le=65535, description="UDP port of the box's records")
+    http_port: int = Field(
+        HTTP_PORT, ge=1, le=65535, description="TCP port of the box's calibration"
+    )
     box_rate_hz: float = Field(
         1000.0,
         ge=1.0,
         le=7000.0,
-        description="RDT output rate set in the box",
+        description="RDT output rate that is set in the box",
         json_schema_extra={"unit": "Hz"},
     )
     sensor_rate_hz: float = Field(
         SENSOR_RATE,
         ge=1.0,
         le=100_000.0,
-        description="at which the sensor counts its own samples: how late a reading is",
+        description="rate at which the sensor counts its own samples, from which the age of a "
+        "reading follows",
         json_schema_extra={"unit": "Hz"},
     )
     low_pass_hz: float = Field(
         0.0,
         ge=0.0,
         le=3500.0,
-        description="corner of a first-order filter over every record; 0 for none",
+        description="corner frequency of a first-order filter over all records; 0: none",
         json_schema_extra={"unit": "Hz"},
     )
     transport_delay: float = Field(
         0.0,
         ge=0.0,
         le=0.1,
-        description="shortest way from the sensor's sampling to us, taken off the stamp",
+        description="shortest delay from the sensor's sampling to this node, subtracted from the "
+        "stamp",
         json_schema_extra={"unit": "s"},
     )
     mounting: str = Field(
         "licher2025",
         min_length=1,
-        description="how the sensor is mounted, and its bias: of config/force_torque, or a file",
+        description="mounting of the sensor, and its bias: a file of config/force_torque, or a "
+        "YAML file",
         json_schema_extra={"folder": "force_torque"},
     )
     bias_to: BiasTo = Field(
@@ -89,11 +94,14 @@ class ForceTorqueSettings(NodeSettings):
         1.0,
         gt=0.0,
         le=1e4,
-        description="force of the resting rod off what it should read, at activation: warn",
+        description="deviation of the resting rod's force from its expected value, at activation, "
+        "beyond which the node warns",
         json_schema_extra={"unit": "N", **LIVE},
     )
     without_valves: WithoutValves = False
-    most_restarts: int = Field(1000, ge=0, le=100_000, description="new clients for a mute box")
+    most_restarts: int = Field(
+        1000, ge=0, le=100_000, description="number of new clients to try while the box is silent"
+    )
     limits: WrenchLimits = WrenchLimits()
 
 

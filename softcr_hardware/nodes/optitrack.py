@@ -51,20 +51,26 @@ class OptitrackSettings(NodeSettings):
         120.0,
         ge=1.0,
         le=1000.0,
-        description="of the cameras, below which the node warns",
+        description="frame rate of the cameras below which the node warns",
         json_schema_extra={"unit": "Hz", **LIVE},
     )
     server: str = Field("127.0.0.1", description="IP address of the machine that runs Motive")
-    local: str = Field("0.0.0.0", description="IP address of our interface; 0.0.0.0 for any")
+    local: str = Field(
+        "0.0.0.0", description="IP address of this machine's interface; 0.0.0.0: any"
+    )
     multicast: bool = Field(False, description="whether Motive streams to a multicast group")
     group: str = Field(MULTICAST_GROUP, description="the multicast group")
-    command_port: int = Field(COMMAND_PORT, ge=1, le=65535, description="of the server")
-    data_port: int = Field(DATA_PORT, ge=1, le=65535, description="of the multicast group")
+    command_port: int = Field(
+        COMMAND_PORT, ge=1, le=65535, description="command port of the server"
+    )
+    data_port: int = Field(DATA_PORT, ge=1, le=65535, description="port of the multicast group")
     body: str = Field(
-        "tip", min_length=1, description="name of the tip's rigid body in Motive, or its id"
+        "tip", min_length=1, description="name or id of the tip's rigid body in Motive"
     )
     base_body: str = Field(
-        "", description="a rigid body fixed to the base, for calibration; empty: by the resting tip"
+        "",
+        description="a rigid body fixed to the base, for calibration; empty: calibration uses the "
+        "resting tip",
     )
     calibration: str = Field(
         "licher2025",
@@ -76,19 +82,19 @@ class OptitrackSettings(NodeSettings):
         0.03,
         gt=0.0,
         le=10.0,
-        description="from exposure to the server's sending",
+        description="time from exposure to the server's sending beyond which the node warns",
         json_schema_extra={"unit": "s", **LIVE},
     )
     received_latency: float = Field(
         RECEIVED_LATENCY,
         ge=0.0,
         le=0.1,
-        description="from the middle of an exposure until Motive has the cameras' data; used where "
-        "frames do not tell their exposure (USB cameras)",
+        description="time from the middle of an exposure until Motive has the cameras' data; used "
+        "if frames do not carry their exposure (USB cameras)",
         json_schema_extra={"unit": "s"},
     )
     most_reconnects: int = Field(
-        1000, ge=0, le=100_000, description="attempts to reach a silent server"
+        1000, ge=0, le=100_000, description="number of attempts to reach a silent server"
     )
     without_valves: WithoutValves = False
     limits: TrackingLimits = TrackingLimits()

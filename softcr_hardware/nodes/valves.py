@@ -70,7 +70,7 @@ class ValvesSettings(NodeSettings):
     """Where the valves are, how they are driven, and when they are vented."""
 
     rate_hz: float = Field(
-        200.0, ge=1.0, le=1000.0, description="of published pressures",
+        200.0, ge=1.0, le=1000.0, description="rate of the published pressures",
         json_schema_extra={"unit": "Hz"},
     )  # fmt: skip
     interface: str = Field("eth1", min_length=1, description="network interface of the terminals")
@@ -80,9 +80,12 @@ class ValvesSettings(NodeSettings):
         description="a station of config/ethercat, or a YAML file",
         json_schema_extra={"folder": "ethercat"},
     )
-    closed_loop: bool = Field(True, description="whether measured pressures steer the valves")
+    closed_loop: bool = Field(
+        True, description="whether measured pressures are fed back to the valves"
+    )
     command_rate_hz: float = Field(
-        70.0, ge=1.0, le=1000.0, description="of commands, between which the setpoint is ramped",
+        70.0, ge=1.0, le=1000.0, description="period of the commands, between which the setpoint "
+        "is ramped",
         json_schema_extra={"unit": "Hz"},
     )  # fmt: skip
     vent_rate: float = Field(
@@ -90,12 +93,12 @@ class ValvesSettings(NodeSettings):
         json_schema_extra={"unit": "Pa/s"},
     )  # fmt: skip
     most_reconnects: int = Field(
-        20, ge=0, le=1000, description="attempts to bring a lost bus up again"
+        20, ge=0, le=1000, description="number of attempts to reconnect a lost bus"
     )
     state_directory: str = Field(
         "",
-        description="where held latches and calibrated zeros are kept; empty: $ROS_HOME/softcr, or "
-        "~/.ros/softcr",
+        description="directory in which held latches and calibrated zeros are kept; empty: "
+        "$ROS_HOME/softcr, or ~/.ros/softcr",
     )
     safety: SafetySettings = SafetySettings()
 

@@ -49,9 +49,13 @@ class MocapCalibration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = ""
-    base_in_world: Placement = Field(description="the robot's base, as the cameras' world has it")
-    tip_in_body: Placement = Field(default=Placement(), description="the tip, in its rigid body")
-    base_in_body: Placement = Field(default=Placement(), description="the base, in a body on it")
+    base_in_world: Placement = Field(description="pose of the robot's base in the cameras' world")
+    tip_in_body: Placement = Field(
+        default=Placement(), description="pose of the tip in its rigid body"
+    )
+    base_in_body: Placement = Field(
+        default=Placement(), description="pose of the base in a body that is fixed to it"
+    )
 
     def tip(self, body: np.ndarray) -> np.ndarray:
         """(4, 4) tip in the base frame of a (4, 4) tip's body in the world."""

@@ -46,45 +46,50 @@ class TrackingLimits(BaseModel):
         default=2.0,
         gt=0,
         le=100,
-        description="motion of the tip; beyond is a jump",
+        description="fastest motion of the tip; beyond it is a jump",
         json_schema_extra={"unit": "m/s"},
     )
     fastest_turn: float = Field(
         default=30.0,
         gt=0,
         le=1000,
-        description="turn of the tip; beyond is a jump",
+        description="fastest rotation of the tip; beyond it is a jump",
         json_schema_extra={"unit": "rad/s"},
     )
     workspace: float = Field(
-        default=0.5, gt=0, le=100, description="radius about the base", json_schema_extra=_METRE
+        default=0.5,
+        gt=0,
+        le=100,
+        description="radius of the workspace around the base",
+        json_schema_extra=_METRE,
     )
     rest_tolerance: float = Field(
         default=0.03,
         ge=0,
         le=10,
-        description="of the first pose about the model's resting tip; 0 for any",
+        description="largest distance of the first pose from the model's resting tip; 0: any",
         json_schema_extra=_METRE,
     )
     oldest: float = Field(
         default=0.2,
         gt=0,
         le=10,
-        description="age of an exposure when it comes",
+        description="largest age of an exposure on arrival",
         json_schema_extra=_SECOND,
     )
     frozen_after: float = Field(
         default=0.25,
         ge=0,
         le=10,
-        description="the very same numbers for so long; 0 for never",
+        description="time with identical numbers after which poses count as frozen; 0: never",
         json_schema_extra=_SECOND,
     )
     start_over: float = Field(
         default=1.5,
         gt=0,
         le=60,
-        description="nothing believed for so long: begin at the resting tip; more than mocap_vent",
+        description="time without a believed pose after which the resting tip is expected again; "
+        "longer than mocap_vent",
         json_schema_extra=_SECOND,
     )
 

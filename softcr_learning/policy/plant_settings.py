@@ -9,19 +9,27 @@ class PlantSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     period: float = Field(
-        default=0.05, gt=0.0, le=0.5, description="an action is held for so long",
+        default=0.05, gt=0.0, le=0.5, description="time for which an action is held",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
     intervals: int = Field(
-        default=10, ge=2, le=60, description="of the rod, of each segment on average"
+        default=10,
+        ge=2,
+        le=60,
+        description="number of intervals of the rod, on average per segment",
     )
-    linearisations: int = Field(default=4, ge=1, le=64, description="of its equations in a period")
+    linearisations: int = Field(
+        default=4,
+        ge=1,
+        le=64,
+        description="number of linearisations of the rod's equations in a period",
+    )
     substeps: int = Field(
-        default=5, ge=1, le=64, description="of the integration per linearisation"
+        default=5, ge=1, le=64, description="number of integration steps per linearisation"
     )
     spread: float = Field(
-        default=0.0, ge=0.0, le=0.5, description="each run's compliance, damping and tip mass are "
-        "drawn within so much of the nominal ones, as a part of them",
+        default=0.0, ge=0.0, le=0.5, description="largest relative deviation of a run's "
+        "compliance, damping and tip mass from the nominal ones",
     )  # fmt: skip
 
     def finer(self) -> "PlantSettings":

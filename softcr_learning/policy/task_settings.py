@@ -22,19 +22,19 @@ class TaskSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     task: Literal["reach", "track", "circle"] = Field(
-        "reach", description="bring the tip to a goal that stands still, or follow one that moves "
-        "from one steady tip to another, or goes round",
+        "reach", description="bring the tip to a goal that stands still (reach), or follow one "
+        "that moves from one steady tip to another, or in a circle",
     )  # fmt: skip
     goals: Literal["strict", "quantile", "steady"] = Field(
         "quantile",
-        description="of reach: the box around all tips under random held inputs, the one around "
-        "99.9 % of them, or tips of steady states",
+        description="goals of reach: from the box around all tips under random held inputs, from "
+        "the one around 99.9 % of them, or tips of steady states",
     )
     goal: str = Field(
-        "", description="of reach: x, y, z of the only goal, base frame; empty: any of the goals",
+        "", description="only goal of reach: x, y, z in the base frame; empty: any of the goals",
         json_schema_extra={"unit": "m"},
     )  # fmt: skip
-    steps: int = Field(50, ge=1, le=10_000, description="of reach: of a run")
+    steps: int = Field(50, ge=1, le=10_000, description="duration of a run of reach")
 
     def made(self, plant: "Plant") -> "Task":
         """The task for a plant's robot; the random numbers of its goals' set are the same ones in

@@ -36,7 +36,9 @@ class Stage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int = Field(ge=1, le=200, description="steps of the self-loop")
-    share: float = Field(gt=0.0, description="of the iterations, relative to the other stages")
+    share: float = Field(
+        gt=0.0, description="share of the iterations, relative to the other stages"
+    )
 
 
 class TrainingSettings(BaseModel):
@@ -46,22 +48,22 @@ class TrainingSettings(BaseModel):
 
     architecture: Architecture = Architecture()
     intervals: int = Field(
-        default=5, ge=1, le=20, description="intervals of the rod that is learnt"
+        default=5, ge=1, le=20, description="number of intervals of the rod that is learned"
     )
-    period: float = Field(default=1 / 70, gt=0.0, le=0.018, description="of a step [s]")
-    seed: int = Field(default=0, ge=0, description="of data, weights and batches")
+    period: float = Field(default=1 / 70, gt=0.0, le=0.018, description="length of a step [s]")
+    seed: int = Field(default=0, ge=0, description="seed of data, weights and batches")
 
     signals: dict[str, float] = Field(default=OUR_SIGNALS, description="families and their shares")
     ranges: dict[str, ParameterRange] = Field(
         default=OUR_RANGES, description="factors on nominal values"
     )
-    trajectories: int = Field(default=5000, ge=8, description="simulated motions")
-    ticks: int = Field(default=420, ge=8, description="steps of a motion")
+    trajectories: int = Field(default=5000, ge=8, description="number of simulated motions")
+    ticks: int = Field(default=420, ge=8, description="number of steps in a motion")
     noisy_samples: int = Field(
-        default=600_000, ge=0, description="single steps from states with noise"
+        default=600_000, ge=0, description="number of single steps from noisy states"
     )
     noise: float = Field(
-        default=0.08, ge=0.0, le=1.0, description="largest noise of a state over its spread"
+        default=0.08, ge=0.0, le=1.0, description="largest noise of a state, relative to its spread"
     )
     box_samples: int = Field(
         default=0,
@@ -69,53 +71,61 @@ class TrainingSettings(BaseModel):
         description="collocation points a Gaussian box round all states, Latin hypercube",
     )
 
-    iterations: int = Field(default=54_000, ge=1, description="steps of the optimiser")
+    iterations: int = Field(default=54_000, ge=1, description="number of steps of the optimiser")
     stages: tuple[Stage, ...] = (
         Stage(steps=1, share=0.22),
         Stage(steps=8, share=0.28),
         Stage(steps=16, share=0.28),
         Stage(steps=24, share=0.22),
     )
-    batch: int = Field(default=1024, ge=8, description="samples of an iteration with one step")
+    batch: int = Field(
+        default=1024, ge=8, description="number of samples in an iteration with one step"
+    )
     loop_batch: int = Field(
-        default=384, ge=1, description="windows of an iteration with more steps"
+        default=384, ge=1, description="number of windows in an iteration with more steps"
     )
     noisy_share: float = Field(
-        default=0.2, ge=0.0, le=4.0, description="noisy samples per batch sample"
+        default=0.2, ge=0.0, le=4.0, description="number of noisy samples per batch sample"
     )
     optimiser: Literal["muon", "adam"] = Field(
         default="muon", description="Muon for matrices, or Adam"
     )
     learning_rate: float = Field(
-        default=0.003, gt=0.0, le=1.0, description="Adam's; Muon's is 5 times it"
+        default=0.003,
+        gt=0.0,
+        le=1.0,
+        description="learning rate of Adam; Muon's is 5 times as large",
     )
     schedule: Literal["falling", "plateau"] = Field(
         default="falling",
-        description="of the learning rate: with the square of what is left, or halved on a plateau",
+        description="decay of the learning rate: with the square of the remaining fraction, or "
+        "halved on a plateau",
     )
     distance: float = Field(
         default=0.05,
         gt=0.0,
-        description="errors beyond it count by their size, smaller ones by their square "
-        "[scaled states]; large: all by their square",
+        description="error above which the loss is linear, and below which it is quadratic [scaled "
+        "states]; large: always quadratic",
     )
     clip: float = Field(default=1.0, gt=0.0, description="largest norm of a gradient")
 
     supervised: float = Field(default=1.0, ge=0.0, description="weight of the rod's own steps")
     loop: float = Field(default=1.0, ge=0.0, description="weight of the self-loop")
-    inner: float = Field(default=0.2, ge=0.0, description="weight of a mark inside the step")
+    inner: float = Field(default=0.2, ge=0.0, description="weight of the points inside the step")
     noisy: float = Field(default=0.5, ge=0.0, description="weight of a noisy sample")
     physics: float = Field(default=1e-3, ge=0.0, description="weight of the physics residual (37)")
-    physics_points: int = Field(default=64, ge=0, description="collocation points of an iteration")
+    physics_points: int = Field(
+        default=64, ge=0, description="number of collocation points in an iteration"
+    )
     physics_every: int = Field(
-        default=4, ge=1, description="iterations from one physics loss to the next"
+        default=4, ge=1, description="number of iterations from one physics loss to the next"
     )
 
     precision: Literal["float32", "mixed"] = Field(
         default="mixed", description="mixed: hidden layers in bfloat16 until near the end"
     )
-    threads: int = Field(default=2, ge=1, le=256, description="of torch on a CPU")
-    device: DeviceName = Field(default="auto", description="where it trains")
+    threads: int = Field(default=2, ge=1, le=256, description="number of torch threads on a CPU")
+    device: DeviceName = Field(default="auto", description="device of the training")
     validate_every: float = Field(default=0.05, gt=0.0, le=1.0, description="part of the training")
 
     @model_validator(mode="after")

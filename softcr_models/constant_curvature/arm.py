@@ -17,9 +17,11 @@ class Tendon(Data):
     """One tendon, parallel to the centre line, fixed at a rack."""
 
     type: Literal["tendon"]
-    name: Name = Field(description="unlike every other actuator's")
-    rack: Count = Field(description="which of `racks` it is fixed at, counted from 1 [-]")
-    angle: Finite = Field(description="angle of its place about z from the x axis [rad]")
+    name: Name = Field(description="name, different from that of every other actuator")
+    rack: Count = Field(
+        description="number of the rack in `racks` at which it is fixed, from 1 [-]"
+    )
+    angle: Finite = Field(description="angle of its position about z from the x axis [rad]")
     lever_arm: Positive = Field(description="distance from the centre line [m]")
 
 
@@ -45,8 +47,8 @@ class Arm(Data):
     """
 
     type: Literal["arm"]
-    name: FileName = Field(description="of the robot")
-    description: str = Field(default="", description="one line for people")
+    name: FileName = Field(description="name of the robot")
+    description: str = Field(default="", description="description in one line")
     bodies: Annotated[tuple[Positive, ...], Field(min_length=1)] = Field(
         description="rest lengths of the arm's bodies, base to tip [m]"
     )
@@ -55,18 +57,18 @@ class Arm(Data):
     youngs_modulus: Positive = Field(description="Young's modulus E [Pa]")
     relaxation_time: NonNegative = Field(description="damping over stiffness [s]")
     racks: Annotated[tuple[Positive, ...], Field(min_length=1)] = Field(
-        description="material abscissae where tendons are fixed and sensors sit, rising [m]"
+        description="material abscissae at which tendons are fixed and sensors sit, increasing [m]"
     )
     routing: Routing = Field(
         description="coupled: every tendon begins at the base; independent: at the rack before its "
         "own"
     )
     actuators: Annotated[tuple[ArmActuator, ...], Field(min_length=1)] = Field(
-        description="their order is that of every vector of inputs"
+        description="the tendons; their order is that of every vector of inputs"
     )
     sensors: Annotated[tuple[ArmSensor, ...], Field(min_length=1, max_length=1)] = Field(
         default=(RackPosesSensor(type="rack_poses", noise=2e-4),),
-        description="noises are those of a simulated sensor",
+        description="the sensors; their noises are those of simulated sensors",
     )
     base_orientation: Triple = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"

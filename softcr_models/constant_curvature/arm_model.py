@@ -45,32 +45,33 @@ class ArmModelSettings(BaseModel):
         default="racks", description="one section from rack to rack, or one per body of the arm"
     )
     longest_step: Annotated[float, Field(gt=0.0, le=0.02)] = Field(
-        default=0.005, description="sub-step of the integration at most [s]"
+        default=0.005, description="largest sub-step of the integration [s]"
     )
     quadrature: Annotated[int, Field(ge=1, le=20)] = Field(
-        default=3, description="points per section that its mass is at [-]"
+        default=3, description="number of points per section that carry its mass [-]"
     )
     points: Annotated[int, Field(ge=2, le=200)] = Field(
-        default=13, description="of the output shape, base to tip [-]"
+        default=13, description="number of points of the output shape, base to tip [-]"
     )
     payload: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         default=0.0, description="nominal point mass at the tip [kg]"
     )
-    highest_payload: _Positive = Field(
-        default=1.0, description="an estimated payload is at most this [kg]"
-    )
+    highest_payload: _Positive = Field(default=1.0, description="largest estimated payload [kg]")
     largest_bend: _Positive = Field(
         default=1.0,
-        description="of each section [rad]; with the largest stretch it limits the lengths",
+        description="largest bending of each section [rad]; with the largest stretch it limits the "
+        "lengths",
     )
     largest_stretch: _Positive = Field(
-        default=0.2, description="of each section, shorter or longer, of its rest length [-]"
+        default=0.2,
+        description="largest stretch or shortening of each section, relative to its rest length "
+        "[-]",
     )
     fastest_full_range: _Positive = Field(
         default=0.5, description="time a tendon takes from its lowest to its highest length [s]"
     )
     loops: Literal["configuration", "tendon"] = Field(
-        default="configuration", description="space of the motors' loops, see TendonGains"
+        default="configuration", description="space of the motors' loops (see TendonGains)"
     )
     unilateral: bool = Field(default=False, description="whether tendons only pull")
 

@@ -37,10 +37,10 @@ class SectionSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     longest_step: Annotated[float, Field(gt=0.0, le=0.02)] = Field(
-        default=0.005, description="sub-step of the integration at most [s]"
+        default=0.005, description="largest sub-step of the integration [s]"
     )
     points: Annotated[int, Field(ge=2, le=200)] = Field(
-        default=6, description="of the output shape, base to tip [-]"
+        default=6, description="number of points of the output shape, base to tip [-]"
     )
 
 

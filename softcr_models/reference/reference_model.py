@@ -36,17 +36,20 @@ class ReferenceSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     points: Annotated[int, Field(ge=3, le=400)] = Field(
-        default=20, description="along the rod, both ends included [-]"
+        default=20, description="number of points along the rod, including both ends [-]"
     )
     longest_step: Annotated[float, Field(gt=0.0, le=0.1)] = Field(
         default=0.05,
-        description="of the integration; far below it the scheme needs viscosity or more points",
+        description="largest time step of the integration; far below it the scheme needs "
+        "viscosity or more points",
         json_schema_extra={"unit": "s"},
     )
     space: Space = Field(
-        default="euler", description="how the rod is marched along: as in the thesis, or midpoint"
+        default="euler",
+        description="how the rod is integrated along its length: as in the thesis, or by the "
+        "midpoint rule",
     )
-    kirchhoff: bool = Field(default=False, description="whether shear and stretch are held")
+    kirchhoff: bool = Field(default=False, description="whether shear and stretch are fixed")
 
 
 class ReferenceModel(CompiledModel):

@@ -32,18 +32,19 @@ class MaterialSegment(Data):
 
     type: Literal["material"]
     length: Positive = Field(description="rest length [m]")
-    radius: Positive = Field(description="of the cross-section [m]")
-    density: Positive = Field(description="of the material [kg/m^3]")
-    youngs_modulus: Positive = Field(description="Young's modulus E, of bending [Pa]")
+    radius: Positive = Field(description="radius of the cross-section [m]")
+    density: Positive = Field(description="density of the material [kg/m^3]")
+    youngs_modulus: Positive = Field(description="Young's modulus E for bending [Pa]")
     axial_modulus: Positive | None = Field(
-        default=None, description="E of axial strain; absent: that of bending [Pa]"
+        default=None, description="E for axial strain; that of bending when absent [Pa]"
     )
     shear_modulus: Positive = Field(description="shear modulus G [Pa]")
     shear_factor: Positive = Field(
-        default=4.0 / 3.0, description="shear stiffness over G times area [-]"
+        default=4.0 / 3.0, description="shear stiffness divided by G times area [-]"
     )
     damping: _NotNegative3 = Field(
-        description="of bending [N m^2 s], shear and axial strain [N s]; per strain, not per length"
+        description="damping of bending [N m^2 s], shear and axial strain [N s]; per strain, not "
+        "per length"
     )
 
 
@@ -52,17 +53,19 @@ class IdentifiedSegment(Data):
 
     type: Literal["identified"]
     length: Positive = Field(description="rest length [m]")
-    mass: Positive = Field(description="per length [kg/m]")
-    inertia: Positive = Field(description="of the cross-section, per length [kg m]")
-    weight: Finite = Field(description="per length, along gravity [N/m]")
+    mass: Positive = Field(description="mass per length [kg/m]")
+    inertia: Positive = Field(
+        description="moment of inertia of the cross-section, per length [kg m]"
+    )
+    weight: Finite = Field(description="weight per length, along gravity [N/m]")
     strains: Annotated[tuple[Strain, ...], Field(max_length=3)] = Field(
-        description="which are kept; the others are too stiff to matter"
+        description="strains that are kept; the others are too stiff to matter"
     )
     stiffness: Annotated[tuple[Finite, ...], Field(max_length=3)] = Field(
-        description="of each strain kept: bending [N m^2], shear and axial [N]"
+        description="stiffness of each strain kept: bending [N m^2], shear and axial [N]"
     )
     damping: Annotated[tuple[Finite, ...], Field(max_length=3)] = Field(
-        description="of each strain kept: bending [N m^2 s], shear and axial [N s]"
+        description="damping of each strain kept: bending [N m^2 s], shear and axial [N s]"
     )
 
     @model_validator(mode="after")
@@ -83,10 +86,10 @@ class StrainArm(Data):
     """A planar robot of segments of constant strain, with a torque on each strain. SI units."""
 
     type: Literal["strain"]
-    name: FileName = Field(description="of the robot")
-    description: str = Field(default="", description="one line for people")
+    name: FileName = Field(description="name of the robot")
+    description: str = Field(default="", description="description in one line")
     segments: Annotated[tuple[StrainSegment, ...], Field(min_length=1, max_length=8)] = Field(
-        description="from the base to the tip"
+        description="the segments, from the base to the tip"
     )
     stiffness_convention: Convention = Field(
         default="per_length",
@@ -95,22 +98,24 @@ class StrainArm(Data):
     )
     gravity: Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2), NO_BOOLEAN] = Field(
         default=(0.0, 9.81),
-        description="in the plane, across and along the straight robot from its base [m/s^2]",
+        description="gravity in the plane, across and along the straight robot from its base "
+        "[m/s^2]",
     )
     largest_torque: Triple = Field(
-        default=(0.2, 5.0, 5.0), description="on bending [N m], shear and axial strain [N]"
+        default=(0.2, 5.0, 5.0),
+        description="largest torques on bending [N m], shear and axial strain [N]",
     )
     fastest_full_range: Positive = Field(
         default=0.01, description="time a torque takes from its lowest to its highest value [s]"
     )
     markers: Annotated[int, Field(ge=1, le=200), NO_BOOLEAN] = Field(
         default=20,
-        description="cross-sections whose poses cameras see, evenly spaced from the base, which is "
-        "none of them, to the tip [-]",
+        description="number of cross-sections whose poses cameras see, evenly spaced from the base "
+        "(excluded) to the tip (included) [-]",
     )
     marker_noise: Annotated[tuple[NonNegative, ...], Field(min_length=2, max_length=2)] = Field(
         default=(1e-4, 8.7e-3),
-        description="standard deviations of a simulated camera: place [m], angle [rad]",
+        description="standard deviations of a simulated camera: position [m], angle [rad]",
     )
 
     @model_validator(mode="after")

@@ -29,27 +29,28 @@ class StrainModelSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     tolerance: Annotated[float, Field(gt=0.0, le=1e-2)] = Field(
-        default=1e-5, description="of a step's error, over the typical size of a strain [-]"
+        default=1e-5,
+        description="tolerance of a step's error, relative to the typical size of a strain [-]",
     )
     longest_step: Annotated[float, Field(ge=0.0, le=0.1)] = Field(
         default=0.0,
-        description="of equal steps, whose result depends smoothly on inputs, as differences of an "
-        "optimiser need; 0: steps adapted to the tolerance",
+        description="number of equal steps, with which results depend smoothly on inputs, as an "
+        "optimiser's finite differences require; 0: steps adapted to the tolerance",
         json_schema_extra={"unit": "s"},
     )
     held_torques: bool = Field(
         default=False,
-        description="whether a torque is held throughout a step, that of its end; false: linear",
+        description="whether the torque at the end of a step is held throughout it; false: linear",
     )
     quadrature: Annotated[int, Field(ge=2, le=40)] = Field(
-        default=QUADRATURE, description="points per segment that its mass is at [-]"
+        default=QUADRATURE, description="number of points per segment that carry its mass [-]"
     )
     points: Annotated[int, Field(ge=2, le=200)] = Field(
-        default=21, description="of the output shape, base to tip [-]"
+        default=21, description="number of points of the output shape, base to tip [-]"
     )
     model_file: str = Field(
         default="",
-        description="robot file with the model's numbers, such as a learned one: a name of "
+        description="robot file with the model's numbers, for example a learned one: a file of "
         "config/robots, or a YAML file; empty: the robot's own",
         json_schema_extra={"folder": "robots"},
     )

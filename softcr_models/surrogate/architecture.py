@@ -12,22 +12,26 @@ class Architecture(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    neurons: int = Field(default=224, ge=4, le=4096, description="neurons of a hidden layer")
-    layers: int = Field(default=2, ge=1, le=8, description="hidden layers")
+    neurons: int = Field(
+        default=224, ge=4, le=4096, description="number of neurons in a hidden layer"
+    )
+    layers: int = Field(default=2, ge=1, le=8, description="number of hidden layers")
     activation: Literal["gated", "silu"] = Field(
         default="gated",
-        description="of a hidden layer: a sigmoid(b) of two sums per neuron, or silu(a) of one",
+        description="activation of a hidden layer: a sigmoid(b) of two sums per neuron, or "
+        "silu(a) of one",
     )
     directions: bool = Field(
-        default=True, description="whether the network is told where cross-sections point"
+        default=True,
+        description="whether the network receives the directions of the cross-sections",
     )
     terms: int = Field(
-        default=3, ge=1, le=64, description="damped sines per coordinate, n_a of (34)"
+        default=3, ge=1, le=64, description="number of damped sines per coordinate, n_a of (34)"
     )
     shapes: Literal["shared", "network"] = Field(
         default="shared",
-        description="whether frequencies, phases and dampings are the same for all samples, "
-        "or said by the network as in the paper",
+        description="whether frequencies, phases and dampings are the same for all samples, or "
+        "come from the network as in the paper",
     )
     coordinates: Literal["modes", "states"] = Field(
         default="modes", description="whitened modes of motion, or single states scaled to [-1, 1]"
@@ -36,7 +40,7 @@ class Architecture(BaseModel):
         default=0.003,
         gt=0.0,
         le=1.0,
-        description="of a mode [scaled states]; smaller ones count as it",
+        description="smallest spread of a mode [scaled states]; smaller ones count as this",
     )
     saturation: float = Field(
         default=8.0,

@@ -31,11 +31,16 @@ class SurrogateSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     network: str = Field(
-        default="", description="path of its files without ending; empty: the robot's shipped one"
+        default="",
+        description="path of the network's files without ending; empty: the robot's shipped one",
     )
-    device: DeviceName = Field(default="cpu", description="where it computes; auto: a GPU if any")
+    device: DeviceName = Field(
+        default="cpu", description="device that computes; auto: a GPU if any"
+    )
     intervals: int | None = Field(
-        default=None, ge=1, description="of the rod, which the network must have been trained for"
+        default=None,
+        ge=1,
+        description="number of intervals of the rod, which the network must have been trained for",
     )
 
 

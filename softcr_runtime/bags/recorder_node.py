@@ -68,8 +68,8 @@ FAILED = 2
 class RecorderSettings(NodeSettings):
     """Where to record to."""
 
-    bag: str = Field("", description="directory of the bag; must not exist yet")
-    compression: Literal["zstd", "none"] = Field("zstd", description="of the bag's chunks")
+    bag: str = Field("", description="directory of the bag, which must not exist yet")
+    compression: Literal["zstd", "none"] = Field("zstd", description="size of the bag's chunks")
 
 
 class RecorderNode(LoopNode):

@@ -20,22 +20,23 @@ def commission(
     answers: Path | None = None,
     serials: str = "",
 ) -> int:
-    """Commission a bench: find what is wired or mounted wrong, measure it, write its files.
+    """Commission a bench: find mistakes of wiring and mounting, measure the bench, write its files.
 
-    Leads through the steps, on the real bench or with --virtual on one in memory. What each step
-    found is kept in the output directory: the same command goes on where it ended. The last step
-    writes station, calibration and mounting files; files that were there are kept under another
-    name. The exit code is 1 while something is to be mended by hand.
+    This leads through the steps on the real bench, or with --virtual on one in memory. The findings
+    of each step are kept in the output directory, and the same command continues where it stopped.
+    The last step writes station, calibration and mounting files, and renames existing ones. The
+    exit code is 1 while something must be corrected by hand.
 
     Args:
         output: directory of the record and of the written files.
-        daily: check the files of the output directory against the bench in two minutes; nothing is
-            written but the record of the day.
-        begin: step to begin at: devices, zero, sensors, exhaust, survey, wiring, slope, leak, flow,
-            base, force_torque, watchdog or deadman; empty for the first that is not done.
-        yes: answer every question with yes, and hold no switch: on a bench where nobody is near.
-        answers: YAML file with answers: gauge (kPa by chamber of the output), refuse (questions).
-        serials: of the parts, in words, for the record.
+        daily: check the files of the output directory against the bench in two minutes; only
+            the record of the day is written.
+        begin: step to begin at: devices, zero, sensors, exhaust, survey, wiring, slope, leak,
+            flow, base, force_torque, watchdog or deadman; empty: the first that is not done.
+        yes: answer every question with yes and hold no switch, for a bench with nobody near it.
+        answers: YAML file with answers: gauge (kPa by chamber of the output), refuse
+            (questions).
+        serials: serial numbers of the parts, in words, for the record.
 
     Raises:
         UserError: files or devices that cannot be used.

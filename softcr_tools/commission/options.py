@@ -16,27 +16,42 @@ class BenchOptions(BaseModel):
 
     robot: str = Field(
         "licher2025",
-        description="name or file",
+        description="name or file of the robot",
         json_schema_extra={"known": list(available("robots"))},
     )
-    station: str = Field("", description="of the valves, name or file; empty: the robot's name")
-    calibration: str = Field("", description="of the cameras, likewise")
-    mounting: str = Field("", description="of the force-torque sensor, likewise")
+    station: str = Field(
+        "", description="name or file of the valve station; empty: the robot's name"
+    )
+    calibration: str = Field(
+        "", description="name or file of the cameras' calibration; empty: the robot's name"
+    )
+    mounting: str = Field(
+        "",
+        description="name or file of the force-torque sensor's mounting; empty: the robot's name",
+    )
     interface: str = Field("eth1", min_length=1, description="network interface of the terminals")
     optitrack: str = Field("", description="IP address of Motive's machine; empty: no cameras")
-    optitrack_port: int = Field(COMMAND_PORT, ge=1, le=65535, description="its command port")
-    local: str = Field("0.0.0.0", min_length=1, description="IP address of our interface to it")
-    body: str = Field("tip", min_length=1, description="the tip's rigid body, name or id")
+    optitrack_port: int = Field(COMMAND_PORT, ge=1, le=65535, description="command port of Motive")
+    local: str = Field(
+        "0.0.0.0", min_length=1, description="IP address of this machine's interface towards Motive"
+    )
+    body: str = Field("tip", min_length=1, description="name or id of the tip's rigid body")
     force_torque: str = Field("", description="IP address of the Net F/T box; empty: none")
-    force_torque_port: int = Field(RDT_PORT, ge=1, le=65535, description="of its records (UDP)")
+    force_torque_port: int = Field(
+        RDT_PORT, ge=1, le=65535, description="UDP port of the box's records"
+    )
     force_torque_http_port: int = Field(
-        HTTP_PORT, ge=1, le=65535, description="of its settings (TCP)"
+        HTTP_PORT, ge=1, le=65535, description="TCP port of the box's settings"
     )
     deadman: Literal["keyboard", "none"] = Field(
-        "keyboard", description="the space bar of this terminal is held while there is air"
+        "keyboard",
+        description="whether the space bar of this terminal must be held while there is air",
     )
-    virtual: bool = Field(False, description="a bench on virtual time instead, for practice")
+    virtual: bool = Field(False, description="use a bench on virtual time instead, for practice")
     mistakes: str = Field(
-        "", description="of the virtual bench: a YAML file, or a seed for six of them"
+        "",
+        description="mistakes of the virtual bench: a YAML file, or a seed that draws six of them",
     )
-    seed: int = Field(0, ge=0, description="of the virtual bench: what the files have not told yet")
+    seed: int = Field(
+        0, ge=0, description="seed of the virtual bench's properties that the files do not give yet"
+    )

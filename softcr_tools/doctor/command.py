@@ -32,20 +32,29 @@ class Patient(BaseModel):
 
     robot: str = Field(
         "licher2025",
-        description="name or file",
+        description="name or file of the robot",
         json_schema_extra={"known": list(available("robots"))},
     )
-    station: str = Field("", description="of the valves, name or file; empty: the robot's name")
-    calibration: str = Field("", description="of the cameras, likewise")
-    mounting: str = Field("", description="of the force-torque sensor, likewise")
-    interface: str = Field(INTERFACE, description="network adapter of the EtherCAT terminals")
-    optitrack: str = Field("", description="address of Motive's machine, to ask it")
-    force_torque: str = Field(
-        "", description="address of the Net F/T box, as HOST or HOST:PORT, to ask it"
+    station: str = Field(
+        "", description="name or file of the valve station; empty: the robot's name"
     )
-    view_port: int = Field(PORT, ge=1, le=65535, description="of the live view")
-    results: Path = Field(Path("results"), description="directory where runs are recorded to")
-    namespace: Namespace = Field("", description="of the robot that is to run; empty: the root")
+    calibration: str = Field(
+        "", description="name or file of the cameras' calibration; empty: the robot's name"
+    )
+    mounting: str = Field(
+        "",
+        description="name or file of the force-torque sensor's mounting; empty: the robot's name",
+    )
+    interface: str = Field(INTERFACE, description="network adapter of the EtherCAT terminals")
+    optitrack: str = Field("", description="address of Motive's machine; if given, it is queried")
+    force_torque: str = Field(
+        "", description="address of the Net F/T box, as HOST or HOST:PORT; if given, it is queried"
+    )
+    view_port: int = Field(PORT, ge=1, le=65535, description="port of the live view")
+    results: Path = Field(Path("results"), description="directory that runs are recorded to")
+    namespace: Namespace = Field(
+        "", description="namespace of the robot that is to run; empty: the root"
+    )
 
 
 @command
@@ -56,15 +65,15 @@ def doctor(
     patient: Patient,
     json: bool = False,
 ) -> int:
-    """Say what stands in the way of a run, and what mends it.
+    """Find what would prevent a run, and name the command that fixes it.
 
-    Packages, compiled kernels, space, clocks, real-time privileges, ROS's discovery, ports and, for
-    the bench, adapter, devices and calibration files. Changes nothing. The exit code is 1 if
-    anything fails; a warning is none.
+    This checks packages, compiled kernels, disk space, clocks, real-time privileges, ROS discovery,
+    ports and, for the bench, network adapter, devices and calibration files. It changes nothing.
+    The exit code is 1 if a check fails, but not for warnings.
 
     Args:
-        system: what is to run.
-        json: for programs.
+        system: system that is to run.
+        json: print JSON, for programs.
 
     Raises:
         UserError: --force-torque is no address.

@@ -69,16 +69,21 @@ class VisualsSettings(NodeSettings):
     """Whose frames, and how often."""
 
     rate_hz: Hertz = Field(
-        30.0, ge=1.0, le=200.0, description="of frames and pictures, at most, while somebody looks"
+        30.0,
+        ge=1.0,
+        le=200.0,
+        description="highest rate of frames and pictures while somebody looks",
     )
     recorded_hz: Hertz = Field(
-        5.0, ge=0.5, le=200.0, description="of both while nobody but a recorder listens, at most"
+        5.0, ge=0.5, le=200.0, description="highest rate of both while only a recorder listens"
     )
-    drawing_hz: Hertz = Field(10.0, ge=0.5, le=60.0, description="of markers and the centre line")
+    drawing_hz: Hertz = Field(
+        10.0, ge=0.5, le=60.0, description="highest rate of markers and the centre line"
+    )
     calibration: str = Field(
         "",
-        description="that tells where the base is in the world: of config/optitrack, or a YAML "
-        "file; empty: at the world's origin, turned as the robot's file says",
+        description="calibration that places the base in the world: a file of config/optitrack, "
+        "or a YAML file; empty: at the world's origin, turned as the robot file says",
     )
 
 

@@ -34,33 +34,33 @@ def replay(
 ) -> int:
     """Replay a recorded run.
 
-    Offline (the default) the estimator, and with --controller the controller, compute again what
-    they computed in the run, from its recorded inputs in recorded order, and nothing else: no ROS
-    graph, no clock. Unchanged they give the same bits. The new bag, comparison.json and
-    comparison.png are in BAG-replay beside the bag.
+    Offline (the default), the estimator, and with --controller the controller, compute again what
+    they computed in the run, from its recorded inputs in recorded order, without ROS and without a
+    clock. Unchanged, they give the same bits. The new bag, comparison.json and comparison.png are
+    in BAG-replay beside the bag.
 
     `softcr replay results/sim/latest --set filter=ekf --set intervals=8`
 
     `softcr replay results/sim/latest --controller --set controller.horizon=12`
 
-    Online the recorded sensors and references are published again, with /clock, for live nodes that
-    run with -p use_sim_time:=true; in a namespace with its clock, and nodes of softcr run
-    --namespace hear that.
+    Online, the recorded sensors and references are published again, with /clock, for live nodes
+    that run with -p use_sim_time:=true. In a namespace they come with its own clock, which nodes of
+    softcr run --namespace follow.
 
     Args:
         bag: a bag, or the directory of a run with its bag in bag/.
-        controller: the run's controller too, in open loop.
-        robot: another robot for the models; name or YAML file.
-        changes: PARAMETER=VALUE of the estimator, or with controller. before it of the controller;
-            estimator=PLACE and controller=PLACE name another class; repeatable.
-        output: directory of the new bag; BAG-replay where none is named.
+        controller: also replay the run's controller, in open loop.
+        robot: another robot for the models, by name or YAML file.
+        changes: PARAMETER=VALUE of the estimator, or controller.PARAMETER=VALUE of the
+            controller; estimator=PLACE and controller=PLACE name another class; repeatable.
+        output: directory of the new bag, by default BAG-replay.
         online: publish the recorded sensors.
-        rate: online, speed as a factor, from 0.01 to 100.
-        wait: online, for a subscriber at most [s].
-        trust_bag: run the code and read the files that the bag names on this machine; each is told
-            with its digest first. Code that the bag holds is never run.
-        namespace: of the robot, in a bag that holds several; online also where to publish, if not
-            where it was recorded.
+        rate: speed online, as a factor from 0.01 to 100.
+        wait: longest wait online for a subscriber [s].
+        trust_bag: run the code and read the files that the bag names on this machine; each is
+            printed with its digest first. Code inside the bag is never run.
+        namespace: namespace of the robot, in a bag with several; online also the namespace to
+            publish in, if not the recorded one.
 
     Raises:
         UserError: the bag, a parameter or the output cannot be used.

@@ -61,11 +61,12 @@ def report(
 
     Args:
         bag: a bag, or the directory of a run with its bag in bag/.
-        output: where to write it; the run's directory, or NAME_report beside a bag NAME.
-        csv: file to write the samples to instead of a report: a line for each time stamp, columns
-            with their units for inputs, commands, measured tip, reference and estimate. It can be
-            given to softcr identify.
-        namespace: of the robot, in a bag that holds several.
+        output: output directory; by default the run's directory, or NAME_report beside a bag
+            NAME.
+        csv: file to which samples are written instead of a report: a line for each time stamp,
+            and columns, with units, of inputs, commands, measured tip, reference and estimate.
+            softcr identify reads it.
+        namespace: namespace of the robot, in a bag with several.
 
     Raises:
         UserError: there is no readable bag, or the report cannot be written.

@@ -9,7 +9,7 @@ COMMANDS = {
     "run": ("ros.run:run", "start one node by itself"),
     "nodes": ("ros.nodes:nodes", "list the running nodes and their lifecycle states"),
     "lifecycle": ("ros.lifecycle:app", "show or change the lifecycle state of a node"),
-    "topics": ("ros.topics:topics", "list topics, who publishes and hears them, their rates"),
+    "topics": ("ros.topics:topics", "list topics with publishers, subscribers and rates"),
     "echo": ("ros.echo:echo", "print the messages of a topic"),
     "call": ("ros.call:call", "call a service of a node"),
     "goal": ("ros.goal:goal", "send the tip to a pose or along a path, and wait"),

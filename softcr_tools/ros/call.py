@@ -23,15 +23,16 @@ def call(
 ) -> int:
     """Call a service, and print its type and its answer; without a service, list all of them.
 
-    softcr call switch CONTROLLER lets another controller of a running softcr up command. The exit
-    code is 1 where the answer says success: false, or none comes.
+    softcr call switch CONTROLLER replaces the controller of a running softcr up. The exit code is 1
+    if the answer says success: false, or if none arrives.
 
     Args:
-        service: its name, as valves/reset.
-        fields: of its request, as data=true or pose.position.x=0.1; a list as [1, 2]. Of switch:
-            the controller, and its parameters as population=64 or params_file=my.yaml.
-        all: list the services, too, that ROS gives every node.
-        json: for programs.
+        service: name of the service, such as valves/reset.
+        fields: fields of the request, such as data=true or pose.position.x=0.1; a list as [1,
+            2]. For switch: the controller and its parameters, such as population=64 or
+            params_file=my.yaml.
+        all: also list the services that ROS gives every node.
+        json: print JSON, for programs.
     """
 
     def act(participant: Participant) -> int:

@@ -21,7 +21,9 @@ from softcr_tools.ros.participant import Connection, Participant, Unanswered, be
 class Hearing(Connection):
     """How a topic is heard."""
 
-    count: int = Field(0, ge=0, description="end after so many messages; 0: when it is stopped")
+    count: int = Field(
+        0, ge=0, description="number of messages after which to end; 0: run until stopped"
+    )
 
 
 @command
@@ -36,14 +38,15 @@ def echo(
 ) -> int:
     """Print the messages of a topic, until Ctrl-C.
 
-    The subscription asks for what the publishers offer: the last message of a latched topic, as
-    safety/state, comes at once. Long arrays are shortened; the points of a cloud stand by field.
+    The subscription adapts to what the publishers offer, so the last message of a latched topic
+    such as safety/state arrives at once. Long arrays are shortened, and the points of a cloud are
+    printed by field.
 
     Args:
-        topic: its name, as in `softcr topics`.
-        once: as --count 1.
-        field: a part of each message only, as effort[0] or pose.position.x.
-        json: one line of JSON for each message, nothing shortened.
+        topic: name of the topic, as in `softcr topics`.
+        once: same as --count 1.
+        field: print only a part of each message, such as effort[0] or pose.position.x.
+        json: print one line of JSON for each message, without shortening.
     """
     if once and hearing.count > 1:
         raise UserError(f"option --once with --count {hearing.count}: only one of them can be")

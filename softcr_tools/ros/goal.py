@@ -26,13 +26,13 @@ def goal(
 ) -> int:
     """Send the tip to a pose, or along a path, and wait until it is there.
 
-    The system runs with `--reference goal`. Ctrl-C lets the tip stop. To follow a stream, and to
+    The system must run with `--reference goal`. Ctrl-C stops the tip. To follow a stream, or to
     cancel from elsewhere: softcr call goal/follow, softcr call goal/cancel.
 
     Args:
-        coordinates: x y z [m]; of a path x y z of each of its points.
-        frame: that they are in; empty for that of the robot's estimates.
-        no_wait: end when the goal is accepted.
+        coordinates: x y z [m]; for a path, x y z of each of its points.
+        frame: frame of the coordinates; empty: that of the robot's estimates.
+        no_wait: end as soon as the goal is accepted.
 
     Raises:
         UserError: coordinates that are not points.

@@ -17,7 +17,9 @@ app = new_app("lifecycle", "Show or change the lifecycle state of a node.")
 class PatientConnection(Connection):
     """A node may compile or open devices while it configures."""
 
-    timeout: Seconds = Field(60.0, gt=0.0, le=3600.0, description="for the change to be done")
+    timeout: Seconds = Field(
+        60.0, gt=0.0, le=3600.0, description="longest wait until the transition is done"
+    )
 
 
 @app.command
@@ -26,8 +28,8 @@ def get(node: str, /, *, connection: Connection, json: bool = False) -> int:
     """Show a node's state and the transitions that it allows.
 
     Args:
-        node: its name, as in `softcr nodes`.
-        json: for programs.
+        node: name of the node, as in `softcr nodes`.
+        json: print JSON, for programs.
     """
 
     def act(participant: Participant) -> int:
@@ -48,11 +50,11 @@ def get(node: str, /, *, connection: Connection, json: bool = False) -> int:
 def set_(node: str, transition: str, /, *, connection: PatientConnection) -> int:
     """Ask a node for a transition: configure, activate, deactivate, cleanup or shutdown.
 
-    The exit code is 1 where the node refuses; it has logged why.
+    The exit code is 1 if the node refuses; its log says why.
 
     Args:
-        node: its name, as in `softcr nodes`.
-        transition: one that its state allows.
+        node: name of the node, as in `softcr nodes`.
+        transition: a transition that its state allows.
     """
 
     def act(participant: Participant) -> int:

@@ -24,11 +24,11 @@ _AGAIN = 0.5  # after which a node is asked again [s]
 def nodes(*, connection: Connection, json: bool = False) -> int:
     """List the running nodes and their lifecycle states.
 
-    A node without a state is no lifecycle node. Nodes are asked all at once; one that is busy,
-    for instance because it is configuring, does not answer in time.
+    Nodes without a state are not lifecycle nodes. A node that is busy, for instance because it is
+    configuring, does not answer in time.
 
     Args:
-        json: for programs.
+        json: print JSON, for programs.
     """
 
     def act(participant: Participant) -> int:

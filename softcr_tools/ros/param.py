@@ -48,8 +48,8 @@ def list_(node: str, /, *, connection: Connection, json: bool = False) -> int:
     """List a node's parameters: value, unit, allowed values, when they can change, description.
 
     Args:
-        node: its name, as in `softcr nodes`.
-        json: for programs.
+        node: name of the node, as in `softcr nodes`.
+        json: print JSON, for programs.
     """
 
     def act(participant: Participant) -> int:
@@ -72,9 +72,9 @@ def get(node: str, name: str, /, *, connection: Connection, json: bool = False) 
     """Print the value of a parameter.
 
     Args:
-        node: its name, as in `softcr nodes`.
-        name: of the parameter.
-        json: for programs: the value with unit, range and description.
+        node: name of the node, as in `softcr nodes`.
+        name: name of the parameter.
+        json: print JSON with value, unit, range and description, for programs.
     """
 
     def act(participant: Participant) -> int:
@@ -100,14 +100,14 @@ def set_(
     *,
     connection: Connection,
 ) -> int:
-    """Change a parameter, and tell what the node answers.
+    """Change a parameter, and print the node's answer.
 
-    The exit code is 1 where the node refuses.
+    The exit code is 1 if the node refuses.
 
     Args:
-        node: its name, as in `softcr nodes`.
-        name: of the parameter.
-        value: of its type; a list as "[1, 2]".
+        node: name of the node, as in `softcr nodes`.
+        name: name of the parameter.
+        value: new value; a list as "[1, 2]".
     """
 
     def act(participant: Participant) -> int:

@@ -38,9 +38,11 @@ class Connection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     namespace: Namespace = Field(
-        "", description="of names that do not begin with a slash, and of what is listed"
+        "", description="namespace of names that do not begin with a slash, and of what is listed"
     )
-    timeout: Seconds = Field(5.0, gt=0.0, le=3600.0, description="for a name or an answer to come")
+    timeout: Seconds = Field(
+        5.0, gt=0.0, le=3600.0, description="longest wait for a name or an answer"
+    )
 
 
 class Unanswered(Exception):

@@ -70,17 +70,19 @@ def run(
 ) -> int:
     """Start one node by itself, as `ros2 run softcr NODE` does; Ctrl-C ends it.
 
-    softcr run NODE --help lists the parameters of that node. It starts unconfigured: beside it,
-    softcr lifecycle set NODE configure and then activate.
+    softcr run NODE --help lists the parameters of that node. The node starts unconfigured: in
+    another terminal, call softcr lifecycle set NODE configure and then activate.
 
     Args:
-        node: as in the list of nodes of the documentation: valves, optitrack, estimator, ...
-        namespace: of the node, its topics and its simulated time.
-        name: of the node; empty: its own.
-        use_sim_time: whether its time is that of /clock, in a namespace of its clock.
-        params_file: ROS parameter file (YAML); what it says of this node counts less than options.
-        log_level: debug, info, warn, error or fatal; NODE:=LEVEL for one logger, several between
-            commas; empty: info.
+        node: name of the node, as in the documentation's list of nodes: valves, optitrack,
+            estimator, ...
+        namespace: namespace of the node, its topics and its simulated time.
+        name: another name for the node.
+        use_sim_time: use the time of /clock, or in a namespace that of its own clock.
+        params_file: ROS parameter file (YAML) with values for this node; options take
+            precedence.
+        log_level: debug, info, warn, error or fatal; NODE:=LEVEL for one logger; several,
+            separated by commas; empty: info.
 
     Raises:
         UserError: one line about a value that is not allowed, or a file that cannot be used.

@@ -27,7 +27,7 @@ from softcr_tools.ros.tables import print_table
 class Listening(Connection):
     """How topics are looked at."""
 
-    seconds: Seconds = Field(3.0, ge=0.5, le=600.0, description="for --rates to listen")
+    seconds: Seconds = Field(3.0, ge=0.5, le=600.0, description="how long --rates listens")
 
 
 @command
@@ -37,9 +37,9 @@ def topics(
     """List topics with their type, publishers and subscriptions.
 
     Args:
-        rates: measure how often messages come, by listening to every topic for a few seconds.
-        all: with the topics that ROS gives every node.
-        json: for programs.
+        rates: measure the rate of messages by listening to every topic for a few seconds.
+        all: also list the topics that ROS gives every node.
+        json: print JSON, for programs.
     """
 
     def act(participant: Participant) -> int:

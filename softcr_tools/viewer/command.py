@@ -34,17 +34,19 @@ def view(
 ) -> int:
     """Watch the running system on a browser page.
 
-    The rod's shape, its reference and trail, pressures, errors, compliance, the safety state, a
-    vent button, and sliders for the pressures while nobody else commands and nothing is armed.
-    Works with a simulation, the bench and `softcr replay --online`. Start it and end it at any
-    time. The page opens only by the URL that is printed: it holds a token, new in each run.
+    The page shows the rod's shape, its reference and trail, pressures, errors, compliance and the
+    safety state. It has a vent button, and sliders for the pressures while no controller commands
+    and nothing is armed. It works with a simulation, the bench and `softcr replay --online`, and
+    can be started and ended at any time. The page opens only with the printed URL, which contains a
+    new token for each run.
 
     Args:
-        robot: name or YAML file; empty: the robot of the running system, which tells it.
-        host: address to serve on; with another one than this machine's whoever has the URL may
-            watch and vent, and the page has no sliders. Nothing is encrypted: prefer an SSH tunnel.
-        port: of the page, from 1 to 65535.
-        namespace: of the robot's nodes and topics.
+        robot: name or YAML file; empty: the robot of the running system.
+        host: address to serve on. With an address other than this machine's, anybody who has
+            the URL may watch and vent, and the page has no sliders. Nothing is encrypted:
+            prefer an SSH tunnel.
+        port: port of the page, from 1 to 65535.
+        namespace: namespace of the robot's nodes and topics.
         no_browser: only serve the page.
 
     Raises:

@@ -29,87 +29,112 @@ class GuardSettings(BaseModel):
         default=None,
         gt=0,
         le=0.5,
-        description="relative error of the modelled flow; left out: 0.15 commissioned, else 0.22",
+        description="relative error of the modelled flow; by default 0.15 if commissioned, "
+        "otherwise 0.22",
     )
     opening_tolerance: float | None = Field(
         default=None,
         gt=0,
         le=0.02,
-        description="error of the modelled opening, of full opening; left out: 0.006, else 0.011",
+        description="error of the modelled opening, relative to full opening; by default 0.006 if "
+        "commissioned, otherwise 0.011",
     )
     equal_samples: int = Field(
-        default=40, ge=10, le=10_000, description="new samples with the very same count: vent"
+        default=40,
+        ge=10,
+        le=10_000,
+        description="number of new samples with the same count after which to vent",
     )
     toggle_age: float = Field(
-        default=0.05, gt=0, le=1, description="no new sample of a channel: vent",
+        default=0.05, gt=0, le=1, description="time without a new sample of a channel after which "
+        "to vent",
         json_schema_extra=_SECOND,
     )  # fmt: skip
     fast_leak: float = Field(
-        default=4.0, gt=0, le=100, description="of the fast flow residual",
+        default=4.0, gt=0, le=100, description="rate at which the fast flow residual decays",
         json_schema_extra=_PER_SECOND,
     )  # fmt: skip
     fast_threshold: float = Field(
-        default=1500.0, gt=0, le=2e4, description="of the fast flow residual: vent",
+        default=1500.0, gt=0, le=2e4, description="threshold of the fast flow residual beyond "
+        "which to vent",
         json_schema_extra=_PASCAL,
     )  # fmt: skip
     slow_leak: float = Field(
-        default=0.5, gt=0, le=100, description="of the slow flow residual",
+        default=0.5, gt=0, le=100, description="rate at which the slow flow residual decays",
         json_schema_extra=_PER_SECOND,
     )  # fmt: skip
     slow_threshold: float = Field(
-        default=2000.0, gt=0, le=2e4, description="of the slow flow residual: vent",
+        default=2000.0, gt=0, le=2e4, description="threshold of the slow flow residual beyond "
+        "which to vent",
         json_schema_extra=_PASCAL,
     )  # fmt: skip
     least_opening: float = Field(
         default=0.04,
         ge=0,
         le=0.2,
-        description="smaller openings at rest are given as pulses of this one",
+        description="opening below which, at rest, pulses of this opening are used instead",
     )
     pulse_size: float = Field(
         default=300.0,
         gt=0,
         le=1e4,
-        description="pressure that such a pulse makes, as far as 4 to 6 ms do",
+        description="change of pressure by such a pulse, as far as 4 to 6 ms allow",
         json_schema_extra=_PASCAL,
     )
     budget: float = Field(
         default=8000.0,
         gt=0,
         le=1e5,
-        description="unseen air a chamber may hold; half of it asks for a ping",
+        description="air that a chamber may hold unconfirmed; half of it triggers a ping",
         json_schema_extra=_PASCAL,
     )
     ping_misses: int = Field(
-        default=3, ge=1, le=10, description="pings in a row that a sensor does not answer: vent"
+        default=3,
+        ge=1,
+        le=10,
+        description="number of pings in a row without an answer of the sensor after which to vent",
     )
     ping_every: float = Field(
         default=20.0,
         gt=0,
         le=3600,
-        description="longest time without evidence that a sensor answers, then a ping",
+        description="longest time without evidence that a sensor responds, after which a ping is "
+        "sent",
         json_schema_extra=_SECOND,
     )
     follow_base: float = Field(
-        default=4000.0, gt=0, le=1e5, description="|expected - measured| at rest: vent",
+        default=4000.0, gt=0, le=1e5, description="|expected - measured| at rest beyond which to "
+        "vent",
         json_schema_extra=_PASCAL,
     )  # fmt: skip
     follow_share: float = Field(
-        default=0.45, ge=0, le=5, description="of the expected pressure's recent motion, added"
+        default=0.45,
+        ge=0,
+        le=5,
+        description="fraction of the expected pressure's recent motion that is added to it",
     )
     follow_time: float = Field(
-        default=0.08, gt=0, le=10, description="beyond both: vent", json_schema_extra=_SECOND
+        default=0.08,
+        gt=0,
+        le=10,
+        description="time beyond both after which to vent",
+        json_schema_extra=_SECOND,
     )
     overpressure: float = Field(
-        default=4000.0, gt=0, le=1e5, description="above the limit in two samples: vent",
+        default=4000.0, gt=0, le=1e5, description="excess over the limit in two samples beyond "
+        "which to vent",
         json_schema_extra=_PASCAL,
     )  # fmt: skip
     second_difference: float = Field(
-        default=2500.0, gt=0, le=1e5, description="between two sensors of a chamber: vent",
+        default=2500.0, gt=0, le=1e5, description="difference between two sensors of a chamber "
+        "beyond which to vent",
         json_schema_extra=_PASCAL,
     )  # fmt: skip
     supply_tolerance: float = Field(
-        default=0.1, gt=0, le=0.5, description="of the gauge against the file, relative: vent"
+        default=0.1,
+        gt=0,
+        le=0.5,
+        description="relative difference between gauge and station file beyond which to vent",
     )
 
     @property
