@@ -47,7 +47,7 @@ def test_texts_become_what_they_say():
     ]
     + [
         (("--controller.computing-ms=-3",), "controller.computing_ms = '-3': must be milliseconds"),
-        (("--plant.stops", "0.3"), "option plant.stops = '0.3': must be SECONDS@TIME, as 0.3@4.0"),
+        (("--plant.stops", "0.3"), "option plant.stops = '0.3': must be SECONDS@TIME, such as"),
         (("--plant.stops", "0@1"), "option plant.stops = '0@1': must be SECONDS@TIME"),
         (("--camera.missing", "6@"), "option camera.missing = '6@': must be COUNT@TIME or"),
         (("--camera.missing", "1.5@4"), "option camera.missing = '1.5@4': must be COUNT@TIME or"),
