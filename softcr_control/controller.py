@@ -117,7 +117,7 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
 
 
 class ControllerBlock(BlockBase):
-    """Moves the robot along the reference, by the controller that its settings name."""
+    """Moves the robot along the reference with the controller that its settings name."""
 
     name = "controller"
     Settings = ControllerBlockSettings

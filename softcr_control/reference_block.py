@@ -138,7 +138,7 @@ def motion_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ReferenceBlock(BlockBase):
-    """Tells where the rod should be, over the controller's horizon."""
+    """Publishes where the rod should be over the controller's horizon."""
 
     name = "reference"
     Settings = ReferenceBlockSettings
@@ -220,7 +220,7 @@ class ReferenceBlock(BlockBase):
         self._source.at(0.0, 1, 1).poses()
 
     def act(self, action: str) -> str:
-        """`start`: the motion begins with the next tick."""
+        """`start`: Begins the motion with the next tick."""
         self._asked = True
         return "started"
 

@@ -48,7 +48,7 @@ class TipReferenceBlockSettings(ArmNodeSettings):
 
 
 class TipReferenceBlock(BlockBase):
-    """Tells where an arm's tip should be."""
+    """Publishes where an arm's tip should be."""
 
     name = "tip_reference"
     Settings = TipReferenceBlockSettings

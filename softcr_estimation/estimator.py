@@ -70,7 +70,7 @@ class EstimatorBlockSettings(ModelSettings):
 
 
 class EstimatorBlock(BlockBase):
-    """Estimates a robot's state and softness from what cameras see of it."""
+    """Estimates a robot's state and softness from the poses that cameras measure."""
 
     name = "estimator"
     Settings = EstimatorBlockSettings

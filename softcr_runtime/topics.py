@@ -60,43 +60,43 @@ _ROWS = (
         "pressure/command",
         "sensor_msgs/msg/JointState",
         "command",
-        "inputs wanted of a controller that tells one command at a time: name = actuators, effort "
-        "= gauge pressure [Pa] or tension [N]; followed when it comes, until the next one",
+        "one command of a controller that does not send plans: name = actuators, effort = gauge "
+        "pressure [Pa] or tension [N]; applied on arrival, until the next one",
     ),
     Topic(
         "pressure/plan",
         "trajectory_msgs/msg/JointTrajectory",
         "command",
-        "inputs planned: joint_names = actuators, of each point effort = gauge pressure [Pa] or "
-        "tension [N], time_from_start = when it is due, counted from the stamp, which is that of "
-        "the estimate it answers; followed when they are due, until a newer plan overrides them",
+        "planned commands: joint_names = actuators; for each point, effort = gauge pressure [Pa] "
+        "or tension [N], and time_from_start = its due time, counted from the stamp, which is that "
+        "of the estimate it answers; applied when due, until a newer plan replaces them",
     ),
     Topic(
         "pressure/state",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "inputs measured: name = actuators, effort = gauge pressure [Pa] or tension [N]",
+        "measured inputs: name = actuators, effort = gauge pressure [Pa] or tension [N]",
     ),
     Topic(
         "pressure/sent",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "inputs that were really played, behind due times, safety and limiter, from the stamp on: "
+        "inputs that were actually applied from the stamp on, after due times, safety and limiter: "
         "name = actuators, effort = gauge pressure [Pa] or tension [N]",
     ),
     Topic(
         "mocap/tip/pose",
         "geometry_msgs/msg/PoseStamped",
         "sensor",
-        "tip seen by the cameras [m]; stamp = middle of the exposure",
+        "pose of the tip, as seen by the cameras [m]; stamp = middle of the exposure",
     ),
     Topic(
         "mocap/body/poses",
         "geometry_msgs/msg/PoseArray",
         "sensor",
-        "rigid bodies along a rod seen by the cameras [m], in the order of the pose sensors in the "
-        "robot's file, or all markers of a planar strain robot, base to tip; stamp = middle of the "
-        "exposure",
+        "poses of rigid bodies along a rod, as seen by the cameras [m], in the order of the pose "
+        "sensors in the robot file; or of all markers of a planar strain robot, base to tip; stamp "
+        "= middle of the exposure",
     ),
     Topic(
         "tendon/lengths",
@@ -109,28 +109,29 @@ _ROWS = (
         "force_torque/wrench",
         "geometry_msgs/msg/WrenchStamped",
         "sensor",
-        "what the sensor below the base reads, about its own origin, in the base's axes [N, N m]",
+        "wrench measured by the sensor below the base, about its origin, in the base's axes [N, "
+        "N m]",
     ),
     Topic(
         "estimate/rod",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
         "estimated rod state, one point per node, with estimated parameters and the measured "
-        "inputs that it was made with; of several segments also `segment`, the number of the "
+        "inputs from which it was computed; for several segments also `segment`, the number of the "
         "segment that a point belongs to, from 0 at the base",
     ),
     Topic(
         "estimate/state",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
-        "estimated state of a model that is no rod, one point: state.GROUP, parameter.NAME, "
-        "std.NAME, and input.ACTUATOR: the measured inputs that it was made with",
+        "estimated state of a model that is not a rod, one point: state.GROUP, parameter.NAME, "
+        "std.NAME, and input.ACTUATOR (the measured inputs from which it was computed)",
     ),
     Topic(
         "estimate/tip/pose",
         "geometry_msgs/msg/PoseWithCovarianceStamped",
         "reliable",
-        "tip of the estimated state [m]",
+        "pose of the tip of the estimated state [m]",
     ),
     Topic(
         "estimate/constant_curvature",
@@ -143,94 +144,94 @@ _ROWS = (
         "mocap/arm/poses",
         "geometry_msgs/msg/PoseArray",
         "sensor",
-        "rigid bodies along a tendon-driven arm, base to tip, all of one frame of the cameras [m]",
+        "poses of rigid bodies along an arm, base to tip, all from one frame of the cameras [m]",
     ),
     Topic(
         "reference/tip",
         "geometry_msgs/msg/PoseStamped",
         "reliable",
-        "where the tip should be now [m], orientation (0, 0, 0, 1) asks for none: followed by the "
-        "node goal while it is asked to, at its speed limits; by an arm's controller, which "
-        "follows positions alone, as its setpoint",
+        "desired pose of the tip now [m]; the orientation (0, 0, 0, 1) asks for none. The node "
+        "goal follows it within its speed limits while it is told to; the controller of an arm "
+        "uses its position as the setpoint",
         former=("geometry_msgs/msg/PointStamped",),
     ),
     Topic(
         "goal/pose",
         "geometry_msgs/msg/PoseStamped",
         "person",
-        "where the tip is to go when goal/go is called [m]; an orientation may be asked for that "
-        "the tip has there, (0, 0, 0, 1) asks for none",
+        "pose to which the tip goes when goal/go is called [m]; the orientation (0, 0, 0, 1) asks "
+        "for none",
     ),
     Topic(
         "goal/path",
         "nav_msgs/msg/Path",
         "person",
-        "points through which the tip is to go when goal/go is called [m]",
+        "points through which the tip goes when goal/go is called [m]",
     ),
     Topic(
         "goal/state",
         "diagnostic_msgs/msg/DiagnosticArray",
         "latched",
-        "how it stands with the goal: one status with state, distance of the way that is left [m], "
-        "tip wanted now [m]",
+        "progress towards the goal: one status with state, remaining distance [m] and the desired "
+        "position of the tip now [m]",
     ),
     Topic(
         "tendon/command",
         "sensor_msgs/msg/JointState",
         "command",
-        "tendon lengths wanted against the zero state: name = tendons, position [m]; followed when "
-        "they come",
+        "commanded tendon lengths relative to the zero state: name = tendons, position [m]; "
+        "applied on arrival",
     ),
     Topic(
         "tendon/plan",
         "trajectory_msgs/msg/JointTrajectory",
         "command",
-        "tendon lengths planned, as pressure/plan: of each point positions [m]",
+        "planned tendon lengths, like pressure/plan, with the positions [m] of each point",
     ),
     Topic(
         "tendon/sent",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "tendon lengths that are followed from the stamp on: name = tendons, position [m]",
+        "tendon lengths that were applied from the stamp on: name = tendons, position [m]",
     ),
     Topic(
         "tendon/state",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "tendons measured: name, position = length against the zero state [m], effort [N], "
-        "negative where it pulls",
+        "measured tendons: name, position = length relative to the zero state [m], effort [N], "
+        "negative if the tendon pulls",
     ),
     Topic(
         "torque/command",
         "sensor_msgs/msg/JointState",
         "command",
-        "generalised forces wanted on the strains of a planar strain robot: name = strains, effort "
-        "= [N m] on bending, [N] on shear and axial strain; followed when they come",
+        "commanded generalised forces on the strains of a planar strain robot: name = strains, "
+        "effort = [N m] on bending, [N] on shear and axial strain; applied on arrival",
     ),
     Topic(
         "torque/plan",
         "trajectory_msgs/msg/JointTrajectory",
         "command",
-        "generalised forces planned, as pressure/plan: of each point effort as torque/command",
+        "planned generalised forces, like pressure/plan, with the effort of torque/command",
     ),
     Topic(
         "torque/sent",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "generalised forces that are played from the stamp on: name, effort as torque/command",
+        "generalised forces that were applied from the stamp on: name, effort as torque/command",
     ),
     Topic(
         "torque/state",
         "sensor_msgs/msg/JointState",
         "sensor",
-        "generalised forces on the strains, measured: name, effort as torque/command",
+        "measured generalised forces on the strains: name, effort as torque/command",
     ),
     Topic(
         "estimate/arm",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
         "model of a tendon-driven arm, one point: coordinates and rest lengths of its sections "
-        "[m], what is left of each sensor's error [m], [rad]",
+        "[m], remaining error of each sensor [m], [rad]",
     ),
     Topic(
         "estimate/shape", "nav_msgs/msg/Path", "reliable", "centre line of the estimated state [m]"
@@ -239,29 +240,29 @@ _ROWS = (
         "reference/rod",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
-        "where the rod should be: one row per step of the horizon, one point per node; where the "
-        "state is NaN the last point is the wanted tip, its orientation NaN where none is asked",
+        "desired state of the rod: one row per step of the horizon, one point per node; if the "
+        "state is NaN, the last point is the desired tip, its orientation NaN if none is wanted",
     ),
     Topic(
         "reference/output",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
-        "where the tip of a robot that is no rod should be [m]: one point per step of the horizon, "
-        "with their period [s] and, where one is asked for, the tip's quaternion; where they are "
-        "known, the states of the controller's model as state.GROUP",
+        "desired position of the tip of a robot that is not a rod [m]: one point per step of the "
+        "horizon, with their period [s]; if asked for, the tip's quaternion; if known, the states "
+        "of the controller's model as state.GROUP",
     ),
     Topic(
         "markers",
         "visualization_msgs/msg/MarkerArray",
         "reliable",
-        "what viewers draw: the rod, its reference, its trail, tips",
+        "markers for viewers: the rod, its reference, its trail, tips",
     ),
     Topic(
         "estimate/parameters",
         "sensor_msgs/msg/JointState",
         "reliable",
-        "what is estimated of the robot's model, to be plotted: name, position = value, effort = "
-        "standard deviation, both in the parameter's unit; effort is NaN where none is known",
+        "estimated parameters of the robot's model, for plots: name, position = value, effort = "
+        "standard deviation, both in the parameter's unit; effort is NaN if unknown",
     ),
     Topic(
         "robot_description",
@@ -273,67 +274,67 @@ _ROWS = (
         "/tf_static",
         "tf2_msgs/msg/TFMessage",
         "latched",
-        "frames that stand still: world -> base -> force_torque",
+        "fixed frames: world -> base -> force_torque",
     ),
-    Topic("/tf", "tf2_msgs/msg/TFMessage", "diagnostics", "base -> tip, of the estimate"),
+    Topic("/tf", "tf2_msgs/msg/TFMessage", "diagnostics", "frame of the estimate: base -> tip"),
     Topic(
         "safety/state",
         "diagnostic_msgs/msg/DiagnosticStatus",
         "latched",
-        "action taken and why, what is latched, what is in the way of enabling",
+        "the action and its cause, what is latched, what prevents enabling",
     ),
     Topic(
         "safety/operator",
         "sensor_msgs/msg/Joy",
         "sensor",
-        "the operator is there: button 0 is the deadman's switch, button 1 vents",
+        "signal of the operator: button 0 is the deadman's switch, button 1 vents",
     ),
     Topic(
         "simulation/truth/rod",
         "sensor_msgs/msg/PointCloud2",
         "sensor",
-        "true rod state of the simulator, as estimate/rod; for recorder and viewers only",
+        "true rod state of the simulator, like estimate/rod; for recorder and viewers only",
     ),
     Topic(
         "simulation/truth/arm",
         "sensor_msgs/msg/PointCloud2",
         "sensor",
-        "true coordinates and rest lengths of the simulated arm's bodies [m], as estimate/arm; for "
-        "recorder and viewers only",
+        "true coordinates and rest lengths of the simulated arm's bodies [m], like estimate/arm; "
+        "for recorder and viewers only",
     ),
     Topic(
         "simulation/truth/strains",
         "sensor_msgs/msg/PointCloud2",
         "sensor",
-        "true strains of the simulated robot by name [rad/m] of bending, [-] of shear and axial "
-        "strain, and their rates NAME_rate [1/s]; for recorder and viewers only",
+        "true strains of the simulated robot by name, bending in [rad/m], shear and axial strain "
+        "in [-], and their rates NAME_rate [1/s]; for recorder and viewers only",
     ),
     Topic(
         "simulation/truth/tip/pose",
         "geometry_msgs/msg/PoseStamped",
         "sensor",
-        "true tip of the simulator [m]; for recorder and viewers only",
+        "true pose of the simulated tip [m]; for recorder and viewers only",
     ),
     Topic(
         "simulation/truth/loads",
         "sensor_msgs/msg/PointCloud2",
         "sensor",
-        "loads that a script puts on the simulated rod, one point for each, zero while it is off: "
-        "place [m], force [N], moment about the place [N m]; for recorder and viewers only",
+        "scripted loads on the simulated rod, one point each, zero while off: point of application "
+        "[m], force [N], moment about that point [N m]; for recorder and viewers only",
     ),
     Topic(
         "simulation/truth/contact/points",
         "sensor_msgs/msg/PointCloud2",
         "sensor",
-        "where the simulated rod may touch its obstacles, the middles of its intervals and its "
-        "last node [m], and the force on it there [N], zero where it does not touch; for recorder "
+        "points at which the simulated rod may touch its obstacles (the middles of its intervals "
+        "and its last node) [m], and the force on it there [N], zero without contact; for recorder "
         "and viewers only",
     ),
     Topic(
         "simulation/truth/contact/wrench",
         "geometry_msgs/msg/WrenchStamped",
         "sensor",
-        "total of the obstacles' forces on the simulated rod, about the origin of the sensor below "
+        "total wrench of the obstacles on the simulated rod, about the origin of the sensor below "
         "the base, in the base's axes [N, N m]; for recorder and viewers only",
     ),
     Topic(
@@ -346,16 +347,16 @@ _ROWS = (
         "ticks",
         "sensor_msgs/msg/PointCloud2",
         "diagnostics",
-        "what each tick of a node used, lacked and took, once a second; frame = node",
+        "inputs used, inputs missing and computing time of each tick, once a second; frame = node",
     ),
     Topic(
         "configuration",
         "diagnostic_msgs/msg/DiagnosticArray",
         "latched",
-        "what each node was configured with: its parameters, its robot, and the files that its "
-        "settings name, word for word",
+        "configuration of each node: its parameters, its robot, and the files that its settings "
+        "name, verbatim",
     ),
-    Topic("/rosout", "rcl_interfaces/msg/Log", "log", "what nodes log, kept for 10 s"),
+    Topic("/rosout", "rcl_interfaces/msg/Log", "log", "log of the nodes, kept for 10 s"),
     Topic(
         "/parameter_events",
         "rcl_interfaces/msg/ParameterEvent",

@@ -117,9 +117,10 @@ def _topic(topic: Topic, nodes: tuple[NodePage, ...]) -> str:
         f"Quality of service: {_quality(topic)}.",
     ]
     told = [f"{verb} {', '.join(map(code, who))}" for verb, who in
-            (("Published by", says), ("heard by", hears)) if who]  # fmt: skip
+            (("Published by", says), ("received by", hears)) if who]  # fmt: skip
     if told:
-        lines.append("; ".join(told) + ".")
+        line = "; ".join(told)
+        lines.append(f"{line[0].upper()}{line[1:]}.")
     title, message = examples().get(topic.name, ("", None))
     rows = [list(row) for row in _fields(topic.message_class(), message)]
     column = f"in a run ({title})" if title else "example"
@@ -128,7 +129,7 @@ def _topic(topic: Topic, nodes: tuple[NodePage, ...]) -> str:
         lines.append(_points(message))
     if topic.name == "safety/state":
         keys = [[code(key), meaning] for key, meaning in KEYS.items()]
-        lines.append(f"Keys of `values`, as JSON:\n\n{table(['key', 'says'], keys)}")
+        lines.append(f"Keys of `values`, as JSON:\n\n{table(['key', 'meaning'], keys)}")
     return "\n\n".join(lines)
 
 
@@ -213,7 +214,7 @@ def _node(node: NodePage) -> str:
         f"## `{node.name}`",
         node.summary,
         f"- runs `{node.place}`",
-        f"- hears: {', '.join(hears) or 'what its parameters name'}",
+        f"- subscribes to: {', '.join(hears) or 'the topics that its parameters name'}",
         f"- publishes: {', '.join(says) or 'nothing'}",
     ]
     if node.services:
@@ -225,8 +226,8 @@ def _node(node: NodePage) -> str:
 
 _WITH_VALUES = "rcl_interfaces/srv/SetParametersAtomically"
 _SWITCH = (
-    "Of `softcr up`: lets another controller command. Parameter `controller` says which, "
-    "`params_file` names a file of parameters, all others are the controller's own."
+    "Replaces the controller of a running `softcr up`. The parameter `controller` names the new "
+    "one and `params_file` a file of parameters; all others are parameters of the new controller."
 )
 
 
@@ -236,7 +237,7 @@ def _service_type(name: str) -> str:
 
 def _services() -> str:
     rows = [
-        [code(f"{node.name}/{name}"), code(_service_type(name)), said.removeprefix(f"`{name}`: ")]
+        [code(f"{node.name}/{name}"), code(_service_type(name)), said]
         for node in all_nodes()
         for name, said in node.services.items()
     ]

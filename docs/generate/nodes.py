@@ -1,7 +1,8 @@
-"""Every node of the package: what it runs, hears, says and offers."""
+"""Every node of the package: what it runs, subscribes to, publishes and offers."""
 
 import ast
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -84,7 +85,7 @@ def _of_block(name: str) -> NodePage:
         place=BLOCKS[name],
         inputs=tuple((each.topic, each.rule) for each in made.inputs),
         outputs=(*made.outputs, *_WHERE_ASKED.get(name, ())),
-        services={each: _line(inspect.getdoc(block.act)) for each in block.actions},
+        services=_actions(block),
         settings=type(settings),
     )
 
@@ -140,10 +141,17 @@ def _first_arguments(tree: ast.AST, method: str, position: int) -> list[str]:
 
 
 def talkers(topic: str, nodes: Sequence[NodePage]) -> tuple[list[str], list[str]]:
-    """Who publishes a topic and who hears it."""
+    """The nodes that publish a topic, and those that subscribe to it."""
     says = [node.name for node in nodes if topic in node.outputs]
     hears = [node.name for node in nodes if topic in [name for name, _ in node.inputs]]
     return says, hears
+
+
+def _actions(block: type[BlockBase]) -> dict[str, str]:
+    """What each action of a block does: its part of the docstring of `act`."""
+    said = re.split(r"`(\w+)`: ", _line(inspect.getdoc(block.act)))[1:]
+    told = dict(zip(said[::2], said[1::2], strict=True))
+    return {action: told[action].strip() for action in block.actions}
 
 
 def _line(docstring: str | None) -> str:

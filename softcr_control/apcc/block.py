@@ -178,7 +178,7 @@ class ApccBlock(BlockBase):
         return self._hold(_IDLE.get(why, why), now)
 
     def act(self, action: str) -> str:
-        """`calibrate_zero`: from the last poses, with the next tick."""
+        """`calibrate_zero`: Takes the last poses as those of the straight arm, at the next tick."""
         frames = self._frames
         if len(frames) < _CALIBRATION_FRAMES:
             raise UserError(

@@ -49,7 +49,7 @@ def _told(tip: np.ndarray) -> str:
 
 
 class GoalReference(BlockBase):
-    """Moves the tip to poses, along paths, or after a stream, as it is asked while it runs."""
+    """Moves the tip to poses, along paths or after a stream, as requested during the run."""
 
     name = "goal"
     Settings = GoalSettings
@@ -136,8 +136,9 @@ class GoalReference(BlockBase):
     # --- actions ----------------------------------------------------------------------------
 
     def act(self, action: str) -> str:
-        """`go`: to the last goal/pose or along the last goal/path. `follow`: after reference/tip,
-        until go or cancel. `cancel`: brake and stay. `start`: goals are taken from now on."""
+        """`go`: Goes to the last goal/pose or along the last goal/path. `follow`: Follows
+        reference/tip until go or cancel. `cancel`: Stops the tip. `start`: Accepts goals from now
+        on."""
         if action == "start":
             self._started = True
             return "goals are taken"

@@ -431,8 +431,8 @@ class Valves(LoopNode):
         return response
 
     def _serve_enable(self, _: Any, response: Any) -> Any:
-        """Asks for the safety handshake, once; the answer says what is missing, or that the arming
-        test has begun, after which somebody must ask again."""
+        """Requests the safety handshake once. The answer says what is missing, or that the arming
+        test has begun; after the test, the service must be called again."""
         if not self.active or self._driver is None:
             response.message = "activate the node first"
             return response
@@ -444,9 +444,9 @@ class Valves(LoopNode):
         return response
 
     def _serve_reset(self, _: Any, response: Any) -> Any:
-        """Forgets what a vent has latched, when a person has looked for its cause and has let go of
-        the deadman's switch; the handshake begins anew. What is held until a check has passed stays
-        until then."""
+        """Clears the latch of a vent, once a person has looked for its cause and has let go of the
+        deadman's switch; the handshake starts again. A latch that is held until a check has passed
+        stays until then."""
         if self._driver is None:
             response.message = "configure the node first"
             return response
@@ -474,8 +474,8 @@ class Valves(LoopNode):
         return response
 
     def _serve_hand_over(self, request: Any, response: Any) -> Any:
-        """Permits the nodes of its parameter `commanders` (full names, the one that commands first)
-        to publish commands beside each other; of an empty list one alone."""
+        """Allows the nodes in its parameter `commanders` (full names, the commanding one first) to
+        publish commands at the same time; with an empty list only one."""
         result = response.result
         given = {each.name: each.value.string_array_value for each in request.parameters}
         if self._commander is None:
