@@ -116,7 +116,7 @@ STATION = {
         (check_terminals, TERMINALS | {"found": 2}, FAIL, "2 answer, must be 3", "number 3"),
         (check_terminals, TERMINALS | {"found": 4}, FAIL, "4 answer, must be 3", "--station"),
         (check_terminals, TERMINALS | {"expected": ()}, OK, "3 answer", ""),
-        (check_terminals, {"why_not": "not permitted"}, WARN, "not permitted", "above"),
+        (check_terminals, {"why_not": "not permitted"}, WARN, "not permitted", "frames first"),
         (check_terminals, {"why_not": "process 7", "in_use": True}, OK, "process 7", ""),
         (check_port, PORT, OK, "tcp 8080: free", ""),
         (check_port, PORT | {"error": "in use"}, WARN, "in use", "--port 8081"),
@@ -141,7 +141,7 @@ STATION = {
         (check_clock_rate, CLOCKS | {"system_passed": math.nan}, FAIL, "jumped", "chrony"),
         (check_clock_rate, CLOCKS | {"year": 1970}, FAIL, "1970", "timedatectl"),
         (check_clock_kept, {"synchronised": True}, OK, "NTP", ""),
-        (check_clock_kept, {"synchronised": False}, WARN, "nobody", "set-ntp true"),
+        (check_clock_kept, {"synchronised": False}, WARN, "not synchronised", "set-ntp true"),
         (check_clock_kept, {"synchronised": None}, WARN, "not say", "timedatectl"),
         (check_clock_source, {"source": "tsc"}, OK, "tsc", ""),
         (check_clock_source, {"source": "hpet"}, WARN, "slow to read", "tsc"),
@@ -163,13 +163,13 @@ STATION = {
         (check_disk, DISK, OK, "1000.0 GB free in results", ""),
         (check_disk, DISK | {"free": 5 * 10**9}, WARN, "0.9 h", "remove old runs"),
         (check_disk, DISK | {"free": 10**8}, FAIL, "0.1 GB", "remove old runs"),
-        (check_disk, DISK | {"writable": False}, FAIL, "not be written", "chown"),
+        (check_disk, DISK | {"writable": False}, FAIL, "not writable", "chown"),
         (check_shared_memory, SHARED, OK, "3 segments", ""),
         (check_shared_memory, SHARED | {"segments": 500}, WARN, "500", "rm /dev/shm"),
         (check_shared_memory, SHARED | {"free": 10**6}, WARN, "1 MB", "rm /dev/shm"),
-        (check_packages, {"missing": []}, OK, "all there", ""),
+        (check_packages, {"missing": []}, OK, "complete", ""),
         (check_packages, {"missing": ["numba>=1"]}, FAIL, "numba>=1", "make setup"),
-        (check_ros, {"missing": []}, OK, "all there", ""),
+        (check_ros, {"missing": []}, OK, "complete", ""),
         (check_ros, {"missing": ["rclpy"]}, FAIL, "rclpy", "setup.bash"),
         (check_extra, VIEW, OK, "softcr view", ""),
         (check_extra, ETHERCAT, FAIL, "pysoem", "pip install 'softcr[ethercat]'"),
@@ -180,7 +180,7 @@ STATION = {
             check_cache,
             CACHE | {"complete": False, "writable": False},
             FAIL,
-            "not be written",
+            "not writable",
             "chown",
         ),
         (check_calibration, STATION, OK, "a.yaml", ""),
@@ -266,7 +266,7 @@ def test_motive_is_asked_who_it_is():
 
 @pytest.mark.parametrize(
     ("answer", "error"),
-    [(b"\1", "nonsense"), (struct.pack("<HH", 4, 0), "not who it is"), (b"", "nonsense")],
+    [(b"\1", "invalid data"), (struct.pack("<HH", 4, 0), "not identify"), (b"", "invalid data")],
 )
 def test_an_answer_that_is_none_of_motive_is_told(answer, error):
     with udp_server(answer) as (port, _):
@@ -439,7 +439,7 @@ def test_a_roll_call_counts_the_slaves_it_passes_and_changes_none():
 
 def test_space_is_that_of_the_nearest_directory_there_is(tmp_path):
     finding, _ = machine.space(tmp_path / "not" / "yet")
-    assert "may not be written" not in finding.found
+    assert "not writable" not in finding.found
     assert not finding.found.startswith("0.0 GB")
 
 

@@ -194,7 +194,7 @@ def test_the_doctor_reads_every_terminal_and_changes_none(tmp_path):
                 assert coupler.found == "EK1100, revision 0x00100000"
                 assert (inputs.level, outputs.level) == (Level.WARN, Level.WARN)
                 assert "21 settings read: object 0x8000:06 (Enable filter) is 1" in inputs.found
-                assert "control 0x24 (watchdog off, which bringing up mends)" in outputs.found
+                assert "control 0x24 (watchdog off; corrected when" in outputs.found
                 assert "0x8000:05 (Watchdog) is 2 (last output value)" in outputs.found
                 assert "0x8000:13 (Default output) is 5, must be 0" in outputs.found
             bus, _ = new_bus(other.near)

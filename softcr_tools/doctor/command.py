@@ -99,7 +99,7 @@ def examine(patient: Patient, hardware: bool) -> Iterator[Finding]:
         except Exception as error:
             yield Finding(
                 subject, FAIL, f"cannot be checked: {type(error).__name__}: {error}",
-                "see the message; if it is a mistake of softcr's, tell its authors",
+                "see the message; if it is an error in softcr, report it",
             )  # fmt: skip
 
 
@@ -175,4 +175,4 @@ def verdict(findings: Sequence[Finding]) -> str:
     counted = f"{counts[Level.OK]} OK, {counts[Level.WARN]} WARN, {counts[Level.FAIL]} FAIL"
     if worst.level is Level.FAIL:
         return f"{counted}; first: {worst.subject}: {worst.mend}"
-    return f"{counted}; nothing stands in the way"
+    return f"{counted}; no problems found"

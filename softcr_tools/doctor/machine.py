@@ -65,7 +65,7 @@ def check_clock_kept(synchronised: bool | None) -> Finding:
     return judged("clock synchronised", "kept by NTP or PTP",
         (synchronised is None, WARN, "the kernel does not say", "timedatectl status"),
         (not synchronised, WARN,
-         "nobody keeps it: its time is not comparable with that of other machines",
+         "not synchronised: its time cannot be compared with that of other machines",
          "sudo timedatectl set-ntp true")
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def check_disk(directory: str, free: int, writable: bool) -> Finding:
     hours = free / RECORDING_RATE / 3600
     room = f"{free / 1e9:.1f} GB free in {directory}: {hours:.1f} h of recording"
     return judged("disk", room,
-        (not writable, FAIL, f"{directory}: may not be written",
+        (not writable, FAIL, f"{directory}: not writable",
          f"sudo chown $USER {directory}, or another directory with --results"),
         (free < LEAST_SPACE, FAIL, room, f"remove old runs below {directory}"),
         (free < LITTLE_SPACE, WARN, room, f"remove old runs below {directory}")

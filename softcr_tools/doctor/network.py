@@ -52,7 +52,7 @@ def check_interface(
 ) -> Finding:
     """The EtherCAT adapter among those that are there: wired, switched on, connected."""
     return judged("EtherCAT adapter", f"{name}: up, connected",
-        (name not in there, FAIL, f"{name}: not there; there are {', '.join(there)}",
+        (name not in there, FAIL, f"{name}: not found; there are {', '.join(there)}",
          "name the right one: softcr doctor --interface NAME, and parameter interface of valves"),
         (wireless, FAIL, f"{name}: wireless; EtherCAT needs a cable",
          "name a wired one: softcr doctor --interface NAME, and parameter interface of valves"),
@@ -106,7 +106,7 @@ def check_terminals(
     count = len(expected)
     return judged("EtherCAT terminals", why_not if in_use else f"{found} answer",
         (why_not and not in_use, WARN, f"not asked: {why_not}",
-         "first what is said above of adapter and frames"),
+         "fix adapter and frames first"),
         (found == 0, FAIL, "none answers",
          "plug the cable into port IN of the EK1100 and switch its 24 V on"),
         (found is not None and count and found != count, FAIL,
@@ -210,7 +210,7 @@ def check_domain(domain: str | None, ephemeral_ports: tuple[int, int]) -> Findin
     subject = "ROS_DOMAIN_ID"
     text = (domain or "").strip()
     if not text:
-        said = "not set: domain 0, which everybody uses who has not set it either"
+        said = "not set: domain 0, like everybody else who has not set it"
         return Finding(subject, WARN, said, _ANOTHER_DOMAIN)
     number = int(text) if text.isdecimal() else -1
     first, step = _DOMAIN_PORTS[0] + _DOMAIN_PORTS[1] * number, _DOMAIN_PORTS[1]

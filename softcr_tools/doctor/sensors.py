@@ -53,9 +53,9 @@ def _ask_motive(address: str, port: int | None) -> "ServerInfo":
         try:
             server = protocol.read(asking.recv(65536), None)
         except protocol.ProtocolError as problem:
-            raise UserError(f"answers nonsense: {problem}") from None
+            raise UserError(f"answers with invalid data: {problem}") from None
     if not isinstance(server, protocol.ServerInfo):
-        raise UserError("answers, but not who it is")
+        raise UserError("answers, but does not identify itself")
     return server
 
 

@@ -48,14 +48,14 @@ def packages(hardware: bool) -> list[Finding]:
 
 def check_packages(missing: list[str]) -> Finding:
     """Everything that softcr requires."""
-    return judged("Python packages", "all there",
+    return judged("Python packages", "complete",
         (missing, FAIL, "missing: " + ", ".join(missing), "make setup")
     )  # fmt: skip
 
 
 def check_ros(missing: list[str]) -> Finding:
     """ROS 2, from wheels or from a workspace."""
-    return judged("ROS 2", "all there",
+    return judged("ROS 2", "complete",
         (missing, FAIL, "modules missing: " + ", ".join(missing),
          "make setup, or source /opt/ros/jazzy/setup.bash")
     )  # fmt: skip
@@ -75,8 +75,8 @@ def check_rclpy(found: str, missing: list[str]) -> Finding:
 
 def check_frames(missing: str) -> Finding:
     """Whether /tf and /tf_static can be told; why not, in a line."""
-    return judged("frames (/tf)", "can be told",
-        (missing, WARN, f"cannot be told: the package tf2_msgs is missing, and {missing}",
+    return judged("frames (/tf)", "available",
+        (missing, WARN, f"not available: the package tf2_msgs is missing, and {missing}",
          "apt install ros-$ROS_DISTRO-tf2-msgs, in a ROS installation")
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ def check_cache(complete: bool, directory: str, writable: bool) -> Finding:
     """Compiled kernels: whether they are there, where, and whether that may be written."""
     return judged("compiled kernels", f"in {directory}",
         (not complete and not writable, FAIL,
-         f"{directory}: may not be written, so every node compiles for a minute",
+         f"{directory}: not writable, so every node compiles for a minute",
          f"sudo chown -R $USER {directory}"),
         (not complete, WARN, "not there yet: the first start compiles for a minute",
          "python -m softcr_models.warm_up")

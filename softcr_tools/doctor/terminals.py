@@ -15,7 +15,7 @@ def terminals(interface: str, station: str) -> list[Finding]:
             check_terminal(each) for each in inspect_terminals(interface, load_station(station))
         ]
     except UserError as error:
-        mend = "first what is said above of adapter, frames and station file"
+        mend = "fix adapter, frames and station file first"
         return [Finding("terminals' settings", WARN, f"not read: {error}", mend)]
 
 
@@ -28,7 +28,7 @@ def check_terminal(facts: TerminalFacts) -> Finding:
     expected = facts.expected
     said = f"{facts.name}, revision 0x{facts.revision:08X}"
     if (control := facts.output_control) is not None:
-        watchdog = "on" if control & 0x40 else "off, which bringing up mends"
+        watchdog = "on" if control & 0x40 else "off; corrected when the bus is brought up"
         said += f", EEPROM: outputs' control 0x{control:02X} (watchdog {watchdog})"
     if facts.settings:
         said += f", {facts.settings} settings read"
@@ -42,5 +42,5 @@ def check_terminal(facts: TerminalFacts) -> Finding:
         (facts.trouble, FAIL, f"{said}: {facts.trouble}",
          "switch the terminals' 24 V off and on; if it stays, exchange the terminal"),
         (facts.wrong, WARN, f"{said}: {'; '.join(facts.wrong)}",
-         "softcr up hardware mends it; whoever has set it so will miss it")
+         "softcr up hardware corrects it; check first whether another program needs it as it is")
     )  # fmt: skip
