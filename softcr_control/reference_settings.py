@@ -28,7 +28,7 @@ class ReferenceSettings(BaseModel):
     """What the robot should do.
 
     `setpoint`: the equilibrium at `inputs`. `circle`, `chirp_circle`: the direction of the inputs
-    turns at `frequency` (the chirp up to `last_frequency`). `trajectory`: a sum of sines in every
+    rotates at `frequency` (the chirp up to `last_frequency`). `trajectory`: a sum of sines in every
     input, like the reference of Experiment 4a. These are computed by the nominal model from inputs
     mean +- amplitude, faded in from rest. `tip_circle`: a circle of the tip, geometry only. `file`:
     see `from_file`. What is None depends on the range of the model's inputs.

@@ -83,41 +83,45 @@ class PlantErrors(Data):
 
     # the body
     length_factor: Finite = _field(
-        1.0, About("-", 0.8, 1.25, (0.985, 1.015), "body"), "length of all segments over the file's"
+        1.0,
+        About("-", 0.8, 1.25, (0.985, 1.015), "body"),
+        "length of all segments, relative to the file",
     )
     bending_factor: Finite = _field(
-        1.0, About("-", 0.2, 5.0, (0.9, 1.1), "body"), "bending compliance over the file's"
+        1.0, About("-", 0.2, 5.0, (0.9, 1.1), "body"), "bending compliance, relative to the file"
     )
     dilatation_factor: Finite = _field(
-        1.0, About("-", 0.2, 5.0, (0.85, 1.15), "body"), "dilatation compliance over the file's"
+        1.0,
+        About("-", 0.2, 5.0, (0.85, 1.15), "body"),
+        "dilatation compliance, relative to the file",
     )
     damping_factor: Finite = _field(
-        1.0, About("-", 0.1, 10.0, (0.75, 1.3), "body"), "relaxation times over the file's"
+        1.0, About("-", 0.1, 10.0, (0.75, 1.3), "body"), "relaxation times, relative to the file"
     )
     tip_mass_factor: Finite = _field(
-        1.0, About("-", 0.0, 5.0, (0.9, 1.2), "body"), "mass at the tip over the file's"
+        1.0, About("-", 0.0, 5.0, (0.9, 1.2), "body"), "mass at the tip, relative to the file"
     )
     tip_mass_fraction: Finite | None = _field(
         None,
         About("-", 0.01, 1.0, (0.05, 0.25), "body"),
-        "part of the last segment over which the tip's mass is spread; the file's when absent",
+        "fraction of the last segment over which the tip mass is spread; the file's when absent",
     )
     base_tilt: Pair = _field(
         (0.0, 0.0),
         About("rad", -0.3, 0.3, (-0.026, 0.026), "body"),
-        "roll and pitch of the base against the file's orientation; poses are still told in the "
-        "base's own frame, so that gravity alone comes from elsewhere",
+        "roll and pitch of the base relative to the file's orientation; poses are still given in "
+        "the base frame, so only the direction of gravity changes",
     )
     stiffness_curvature: Finite = _field(
         0.0,
         About("-", -0.5, 0.5, (-0.15, 0.15), "body"),
         f"relative change of the bending compliance at a curvature of {CURVATURE:g}/m, growing "
-        "with the square of the curvature; below 0 it stiffens",
+        "with the square of the curvature; below 0 the body stiffens",
     )
     mullins_softening: Finite = _field(
         0.0,
         About("-", 0.0, 0.5, (0.0, 0.1), "body"),
-        "by how much less the body bends at first; it softens to its compliance over the first "
+        "relative reduction of the compliance at first; the body softens over the first "
         f"{CYCLES:g} cycles of the inputs through their range, as 1 - exp(-3 cycles / {CYCLES:g})",
     )
 
@@ -125,23 +129,23 @@ class PlantErrors(Data):
     chamber_angle_error: Numbers = _field(
         (0.0,),
         About("rad", -0.5, 0.5, (-0.035, 0.035), "actuation", "input"),
-        "added to the angle of each chamber or tendon",
+        "error of the angle of each chamber or tendon",
     )
     lever_factor: Numbers = _field(
         (1.0,),
         About("-", 0.5, 1.5, (0.97, 1.03), "actuation", "input"),
-        "lever arm of each chamber or tendon over the file's",
+        "lever arm of each chamber or tendon, relative to the file",
     )
     play_half_width: Numbers = _field(
         (0.0,),
         About("Pa", 0.0, 2e4, (0.0, 600.0), "actuation", "input"),
-        "hysteresis as play: the chamber acts with a pressure that follows its own only when it "
-        "is further away than this",
+        "half width of play (hysteresis): the acting pressure follows that in the chamber only if "
+        "they differ by more than this",
     )
     hysteresis_share: Finite = _field(
         0.0,
         About("-", 0.0, 0.95, (0.0, 0.12), "actuation"),
-        f"hysteresis as a smooth loop: the part of the pressure that {PLAYS} plays carry",
+        f"hysteresis as a smooth loop: fraction of the pressure that {PLAYS} plays carry",
     )
     hysteresis_radius_min: Finite = _field(
         200.0,
@@ -151,110 +155,116 @@ class PlantErrors(Data):
     hysteresis_radius_max: Finite = _field(
         4000.0,
         About("Pa", 1.0, 1e5, (2000.0, 6000.0), "actuation"),
-        "half width of the widest",
+        "half width of the widest of these plays",
     )
     creep_share: Entries = _field(
         (),
         About("-", 0.0, 0.9, (0.0, 0.08), "actuation", "entry"),
-        "parts of the pressure that act late; at rest all of it acts",
+        "fractions of the pressure that act with a delay; at rest all of it acts",
     )
     creep_time: Entries = _field(
         (),
         About("s", 0.01, 1e4, (0.5, 5.0), "actuation", "entry"),
-        "time constant of each of these parts",
+        "time constant of each of these fractions",
     )
 
     # from commands to pressures, and to readings
     lag_pole_factor: Finite = _field(
-        1.0, About("-", 0.2, 5.0, (0.85, 1.15), "pressure"), "pole of the lag over the file's"
+        1.0, About("-", 0.2, 5.0, (0.85, 1.15), "pressure"), "pole of the lag, relative to the file"
     )
     vent_pole_factor: Finite = _field(
         1.0,
         About("-", 0.2, 5.0, (0.75, 1.0), "pressure"),
-        "pole of the lag while a pressure falls over that while it rises",
+        "pole of the lag for falling pressures, relative to that for rising ones",
     )
     valve_dead_band: Finite = _field(
         0.0,
         About("Pa", 0.0, 5e3, (0.0, 400.0), "pressure"),
-        "a valve stays shut while its pressure is closer than this to what it aims at",
+        "difference between a pressure and its target below which the valve stays shut",
     )
     hose_pole: Finite | None = _field(
         None,
         About("1/s", 5.0, 5e3, (60.0, 200.0), "pressure"),
-        "the chamber's pressure follows that at the valve and its sensor with this pole; at once "
-        "when absent",
+        "pole with which the pressure in the chamber follows that at the valve and its sensor; "
+        "when absent, it follows at once",
     )
     pressure_noise: Finite | None = _field(
         None,
         About("Pa", 0.0, 1e4, (0.0, 100.0), "pressure"),
-        "standard deviation of each reading; the file's when absent",
+        "standard deviation of each reading; that of the file when absent",
     )
     pressure_bias: Numbers = _field(
         (0.0,),
         About("Pa", -2e4, 2e4, (-300.0, 300.0), "pressure", "input"),
-        "added to each reading; valves bring the reading to the command",
+        "bias of each reading; the valves make the reading follow the command",
     )
     pressure_gain: Numbers = _field(
         (1.0,),
         About("-", 0.5, 2.0, (0.99, 1.01), "pressure", "input"),
-        "each reading over the pressure, before the bias",
+        "gain of each reading, before the bias",
     )
 
     # what sees the tip
     tip_noise: Finite | None = _field(
         None,
         About("m", 0.0, 0.05, (1e-4, 3e-4), "sensors"),
-        "standard deviation of each measured coordinate; the file's when absent",
+        "standard deviation of each measured coordinate; that of the file when absent",
     )
     dropout: Finite = _field(
-        0.0, About("-", 0.0, 1.0, (0.0, 0.02), "sensors"), "chance that a pose of the tip is lost"
+        0.0,
+        About("-", 0.0, 1.0, (0.0, 0.02), "sensors"),
+        "probability that a pose of the tip is lost",
     )
     outlier_share: Finite = _field(
-        0.0, About("-", 0.0, 1.0, (0.0, 0.002), "sensors"), "chance that a pose is a wrong one"
+        0.0, About("-", 0.0, 1.0, (0.0, 0.002), "sensors"), "probability that a pose is wrong"
     )
     outlier_size: Finite = _field(
         0.005,
         About("m", 0.0, 10.0, (0.002, 0.008), "sensors"),
-        "how far a wrong pose is from the right one, in any direction",
+        "distance of a wrong pose from the right one, in any direction",
     )
     marker_offset: Triple = _field(
         _ZEROS,
         About("m", -0.05, 0.05, (-5e-4, 5e-4), "calibration"),
-        "where the markers are against the tip, in the tip's frame",
+        "position of the markers relative to the tip, in the tip's frame",
     )
     registration_offset: Triple = _field(
         _ZEROS,
         About("m", -0.1, 0.1, (-5e-4, 5e-4), "calibration"),
-        "of the base frame that poses are told in, against the base",
+        "displacement of the frame in which poses are given, relative to the base",
     )
     registration_rotation: Triple = _field(
         _ZEROS,
         About("rad", -0.3, 0.3, (-0.005, 0.005), "calibration"),
-        "of that frame, a rotation vector",
+        "rotation of that frame, as a rotation vector",
     )
 
     # what happens
     payload_mass: Finite = _field(
         0.0,
         About("kg", -2.0, 10.0, (0.0, 0.05), "events"),
-        "picked up at the outer face of the tip cap; below 0 lost from the tip's own mass",
+        "mass picked up at the outer face of the tip cap; below 0: lost from the tip's own mass",
     )
     payload_picked_up: Finite = _field(
-        0.0, About("s", 0.0, 1e6, (2.0, 4.0), "events"), "when, since the plant's start"
+        0.0,
+        About("s", 0.0, 1e6, (2.0, 4.0), "events"),
+        "time of picking up, since the plant's start",
     )
     payload_dropped: Finite | None = _field(
-        None, About("s", 0.0, 1e6, None, "events"), "when; never when absent"
+        None, About("s", 0.0, 1e6, None, "events"), "time of dropping; never when absent"
     )
     tip_force: Triple = _field(
         _ZEROS,
         About("N", -20.0, 20.0, (-0.1, 0.1), "events"),
-        "of a hose or a cable on the tip, in the world's frame",
+        "force of a hose or a cable on the tip, in the world frame",
     )
     tip_force_from: Finite = _field(
-        0.0, About("s", 0.0, 1e6, (0.0, 3.0), "events"), "when it begins, since the plant's start"
+        0.0,
+        About("s", 0.0, 1e6, (0.0, 3.0), "events"),
+        "beginning of this force, since the plant's start",
     )
     tip_force_until: Finite | None = _field(
-        None, About("s", 0.0, 1e6, None, "events"), "when it ends; never when absent"
+        None, About("s", 0.0, 1e6, None, "events"), "end of this force; never when absent"
     )
 
     @field_validator("*", mode="after")

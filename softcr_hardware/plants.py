@@ -92,7 +92,7 @@ class Plant(Protocol):
 
 def _noise(what: str, most: float, unit: str) -> Any:
     """A setting: the standard deviation of a sensor's noise."""
-    told = f"of {what}; below 0 for the robot file's"
+    told = f"standard deviation of {what}; below 0: that of the robot file"
     return Field(-1.0, ge=-1.0, le=most, description=told, json_schema_extra={"unit": unit})
 
 

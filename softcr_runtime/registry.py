@@ -105,19 +105,19 @@ _TABLE: dict[str, dict[str, Entry]] = {
         "strain": Entry(
             "softcr_hardware.strain_plant:StrainPlant", "a planar robot, torques on its strains"
         ),
-        "model": Entry("softcr_hardware.model_plant:ModelPlant", "any model, with other numbers"),
+        "model": Entry("softcr_hardware.model_plant:ModelPlant", "any model, other parameters"),
     },
     "reference": {
         GOAL: Entry(
             "softcr_control.goals.block:GoalReference",
-            "moves the tip to poses, along paths, or after a stream, as it is asked while it runs",
+            "moves the tip to poses, along paths or after a stream, as requested during the run",
         ),
         "strain_setpoints": Entry(
             "softcr_control.strain_references:StrainSetpoints",
             "shapes of a strain robot, one after the other",
         ),
         "strain_sines": Entry(
-            "softcr_control.strain_references:StrainSines", "strains of a strain robot swing"
+            "softcr_control.strain_references:StrainSines", "sinusoidal strains of a strain robot"
         ),
     },
 }  # fmt: skip

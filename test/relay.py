@@ -20,7 +20,7 @@ class RelaySettings(NodeSettings):
         1.0,
         ge=0.0,
         le=2.0,
-        description="of measured pressures",
+        description="factor on measured pressures",
         json_schema_extra={"live": True, "unit": "-"},
     )
     busy: float = Field(

@@ -617,7 +617,7 @@ def test_help_lists_every_parameter_with_unit_range_default_and_meaning(capsys):
         "rate_hz := 70.0\n      number of cycles per second; a number from 1.0 to 1000.0 Hz"
         in output
     )
-    assert "factor := 1.0\n      of measured pressures; a number from 0.0 to 2.0" in output
+    assert "factor := 1.0\n      factor on measured pressures; a number from 0.0 to 2.0" in output
     assert all(f"  {name} := " in output for name in declared_settings(Relay.Settings))
 
 
