@@ -207,7 +207,7 @@ class ReferenceBlock(BlockBase):
         begins = "when it is asked to start" if settings.start == "service" else "at once"
         return (
             f"motion {settings.reference}{source} for {settings.robot}, {settings.duration:g} s, "
-            f"begins {begins}, told {settings.horizon} periods ahead"
+            f"begins {begins}, published {settings.horizon} periods ahead"
         )
 
     def reset(self) -> None:

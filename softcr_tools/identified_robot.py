@@ -131,7 +131,7 @@ def _directory_of_results(results: Path) -> Iterator[Path]:
 
 def _residuals(found: Sequence[Misfit]) -> Table:
     """What is left of each group beside its noise."""
-    title = "root mean square of what is left of each coordinate"
+    title = "root mean square residual of each coordinate"
     table = Table("measured", "", "residual", "noise", "ratio", title=title, box=box.SIMPLE_HEAD)
     for each in found:
         style = "red" if each.bad else "yellow" if each.suspicious else ""

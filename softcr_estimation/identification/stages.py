@@ -304,8 +304,8 @@ def _from_rests(
     fewest = RESTS_PER_PARAMETER * len(wanted)
     if different < fewest:
         note = (
-            f"{different} different configurations at rest, {fewest} are needed: what they "
-            "would give is looked for in the motion"
+            f"{different} different configurations at rest, {fewest} are needed: their "
+            "parameters are identified from the motion"
         )
         return _with(result, None, wanted, "", note)
     fit, left = _searched(
@@ -329,7 +329,7 @@ def _from_motion(
     note = ""
     if recording.run_in:
         skipped = recording.run_in * recording.period
-        note = f"no motion begins at rest: the first {skipped:.1f} s of it were not judged"
+        note = f"no motion begins at rest: its first {skipped:.1f} s were not evaluated"
     return _with(result, fit, left, f"a motion of {len(motion) * recording.period:.1f} s", note)
 
 

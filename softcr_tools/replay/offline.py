@@ -233,11 +233,11 @@ def _plot(axes: Any, run: BagSignals, series: Signal, scale: float, **style: Any
 
 def _rows(found: Comparison) -> list[tuple[str, str]]:
     spreads = (
-        ("tip, replayed against recorded", found.tip_difference_mm, "mm"),
-        ("shape, replayed against recorded", found.shape_difference_mm, "mm"),
-        ("compliance, likewise", found.compliance_difference, "rad/(N m m)"),
-        ("commands, likewise", found.command_difference_kpa, "kPa"),
-        ("commands, likewise", found.command_difference, found.command_unit),
+        ("difference of the tip", found.tip_difference_mm, "mm"),
+        ("difference of the shape", found.shape_difference_mm, "mm"),
+        ("difference of the compliance", found.compliance_difference, "rad/(N m m)"),
+        ("difference of the commands", found.command_difference_kpa, "kPa"),
+        ("difference of the commands", found.command_difference, found.command_unit),
         ("recorded tip error", found.recorded_tip_error_mm, "mm"),
         ("replayed tip error", found.replayed_tip_error_mm, "mm"),
     )

@@ -132,7 +132,7 @@ def tip_tracking(run: Run) -> Figure | None:
 
 def tip_error(run: Run) -> Figure | None:
     """Errors: distance of the tip from its reference, and of the estimate from the truth, at equal
-    stamps. E_shape: mean distance of the model's from the arm's backbone."""
+    stamps. E_shape: mean distance between the model's and the arm's backbone."""
     errors = (
         ("tip to reference", run.tracking_error(), TRUTH),
         ("estimated to true tip", run.estimation_error(), ESTIMATE),
@@ -193,8 +193,8 @@ def _scale_equally(axes: Any, points: np.ndarray) -> None:
 
 
 def pressures(run: Run) -> Figure | None:
-    """Inputs: gauge pressures of chambers, tensions of a rod's tendons, torques on strains; asked
-    for by the controller, and measured."""
+    """Inputs: gauge pressures of chambers, tensions of a rod's tendons, or torques on strains, as
+    commanded by the controller and as measured."""
     names = run.readings.columns or run.commands.columns
     if run.is_tendon_driven or not names:
         return None
@@ -220,7 +220,7 @@ def _limits(run: Run, shown: ShownInput | None) -> list[Any]:
 
 
 def strains(run: Run) -> Figure | None:
-    """Strains: of each segment of a planar strain robot, relative to the straight one."""
+    """Strains: strains of each segment of a planar robot, relative to the straight robot."""
     true, found, wanted = (run.strains(of) for of in ("true", "estimated", "wanted"))
     rows = _columns(
         run, [f"{name.replace('_', ' ')}\n[{unit_of(name)}]" for name in true.columns], 1.0,
@@ -230,14 +230,14 @@ def strains(run: Run) -> Figure | None:
 
 
 def tendon_lengths(run: Run) -> Figure | None:
-    """Tendon lengths: changes against the zero state, what the controller asked for and what was
+    """Tendon lengths: changes relative to the zero state, as commanded by the controller and as
     measured."""
     kinds = ("wanted", run.commands, "--"), ("measured", run.readings, "-")
     return _tendons(run, "[mm]", 1e3, *kinds)
 
 
 def tendon_forces(run: Run) -> Figure | None:
-    """Tendon forces: negative where a tendon pulls."""
+    """Tendon forces: negative if a tendon pulls."""
     return _tendons(run, "[N]", 1.0, ("force", run.bag.signal("tendon/state", "force"), "-"))
 
 
@@ -263,8 +263,8 @@ def _tendons(run: Run, unit: str, scale: float, *kinds: tuple[str, Signal, str])
 
 
 def bending_compliance(run: Run) -> Figure | None:
-    """Bending compliance: what the estimator believes, with its own uncertainty. Shaded: within 1 %
-    of the truth."""
+    """Bending compliance: estimate with two of its own standard deviations. Shaded in grey: within
+    1 % of the truth."""
     name = "bending_compliance"
     if name not in run.parameters():
         return None
@@ -279,8 +279,8 @@ def bending_compliance(run: Run) -> Figure | None:
 
 
 def parameters(run: Run) -> Figure | None:
-    """Parameters: what the estimator believes of the model's other numbers, with its own
-    uncertainty."""
+    """Parameters: estimates of the model's other parameters, with two of their own standard
+    deviations."""
     rows = [_parameter(run, name) for name in run.parameters() if name != "bending_compliance"]
     return _over_time(run, rows, height=1.3, close_up=False)
 
@@ -304,8 +304,8 @@ def _draw_band(time: np.ndarray, low: np.ndarray, high: np.ndarray, axes: Axes) 
 
 def constant_curvature(run: Run) -> Figure | None:
     """Constant curvature: the arc that is estimated from the sensor under the base, and the one
-    from the rod's true base to its true tip. The stiffness takes up what constant curvature
-    leaves out."""
+    from the rod's true base to its true tip. The stiffness absorbs what constant curvature leaves
+    out."""
     arc, labels = run.estimated_arc(), ["$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]"]
     if not len(arc):
         return None
@@ -316,7 +316,7 @@ def constant_curvature(run: Run) -> Figure | None:
 
 
 def section_lengths(run: Run) -> Figure | None:
-    """Section lengths: what the controller takes the sections' lengths for, without and with their
+    """Section lengths: the controller's estimates of the sections' lengths, without and with their
     elongation."""
     rest = run.of_arm("rest_lengths")
     if not len(rest):
@@ -333,7 +333,7 @@ def section_lengths(run: Run) -> Figure | None:
 
 
 def shape(run: Run) -> Figure | None:
-    """Shape: the robot at times spread evenly over the run."""
+    """Shape: the robot at times that are spread evenly over the run."""
     (true, true_at), (seen, seen_at) = run.shapes(truth=True), run.shapes(truth=False)
     stamps, at = (true, true_at) if len(true) else (seen, seen_at)
     inside = np.arange(len(stamps))
@@ -367,8 +367,8 @@ def shape(run: Run) -> Figure | None:
 
 
 def tick_times(run: Run) -> Figure | None:
-    """Cycle times: from complete input to published output, over the whole run, as the nodes report
-    it."""
+    """Cycle times: time from complete input to published output, over the whole run, as the nodes
+    report it."""
     told = {node: run.bag.said(node, "tick_time_histogram_ms") for node in run.bag.nodes}
     histograms = {n: t for n, t in told.items() if isinstance(t, dict) and any(t.get("counts", ()))}
     if not histograms:
