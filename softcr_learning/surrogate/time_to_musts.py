@@ -184,10 +184,12 @@ def main(words: Sequence[str]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--seconds", type=float, default=60.0, help="that the training may take")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="longest duration of the training [s]"
+    )
     parser.add_argument("--robot", default="licher2025", help="name or YAML file")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE",
-                        help="of a training's settings")  # fmt: skip
+                        help="settings of the training")  # fmt: skip
     given = parser.parse_args(words)
     changes = dict(each.split("=", 1) for each in given.set)
     changes = {name: _value(value) for name, value in changes.items()}

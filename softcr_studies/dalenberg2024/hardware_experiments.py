@@ -92,8 +92,12 @@ SCALES = {FIXED: 0.0, WEAK: 0.0, "A-PCC, Γ printed": 1.0, "A-PCC, Γ / 1000": 0
 class Settings(StudySettings):
     """See StudySettings."""
 
-    runs: int = Field(len(TABLE_ONE), ge=1, le=len(TABLE_ONE), description="of Experiment I")
-    seconds: Seconds = Field(20.0, ge=1.0, le=100.0, description="longest run of Experiment II")
+    runs: int = Field(
+        len(TABLE_ONE), ge=1, le=len(TABLE_ONE), description="number of runs of Experiment I"
+    )
+    seconds: Seconds = Field(
+        20.0, ge=1.0, le=100.0, description="longest duration of a run of Experiment II"
+    )
 
 
 def methods(case: Pulled | Trial) -> list[str]:

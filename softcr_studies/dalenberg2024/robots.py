@@ -82,8 +82,12 @@ class Case:
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(1, ge=1, le=100, description="draws of the setpoints that are not named")
-    setpoints: int = Field(10, ge=1, le=100, description="per draw, each with three payloads")
+    seeds: int = Field(
+        1, ge=1, le=100, description="number of draws of the setpoints that are not named"
+    )
+    setpoints: int = Field(
+        10, ge=1, le=100, description="number of setpoints per draw, each with three payloads"
+    )
     seconds: Seconds = Field(10.0, ge=1.0, le=100.0, description="length of a run")
 
 

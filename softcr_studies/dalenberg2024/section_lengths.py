@@ -83,7 +83,9 @@ BENT = Case("bent starts, 10 ms", (COMMANDED, FIXED), bent=True)
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(3, ge=1, le=100, description="random starts beside the straight one")
+    seeds: int = Field(
+        3, ge=1, le=100, description="number of random starts besides the straight one"
+    )
     seconds: Seconds = Field(20.0, ge=1.0, le=100.0, description="length T of a run")
     step_ms: float = Field(
         1.0, ge=0.1, le=10.0, description="fine time step", json_schema_extra={"unit": "ms"}

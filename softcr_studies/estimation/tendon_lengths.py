@@ -39,7 +39,7 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 10
-    duration: float = Field(DURATION, gt=SETTLED, le=600.0, description="of a run [s]")
+    duration: float = Field(DURATION, gt=SETTLED, le=600.0, description="duration of a run [s]")
 
 
 @cache

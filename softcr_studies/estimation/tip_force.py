@@ -82,7 +82,9 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 10
-    directions: int = Field(2, ge=1, le=100, description="of each force in a cell, random [-]")
+    directions: int = Field(
+        2, ge=1, le=100, description="number of random directions of each force in a cell [-]"
+    )
 
 
 @cache

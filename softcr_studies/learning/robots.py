@@ -41,8 +41,8 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 3
-    samples: int = Field(30_000, ge=100, description="of a training")
-    goals: int = Field(3, ge=1, le=100, description="other ones for every seed")
+    samples: int = Field(30_000, ge=100, description="number of samples of a training")
+    goals: int = Field(3, ge=1, le=100, description="number of goals, which differ for every seed")
 
 
 def run(cell: Cell) -> Result:

@@ -38,7 +38,9 @@ CASES = {f"steps of {1e-3 * amplitude:g} kPa": amplitude for amplitude in AMPLIT
 class LinearSettings(Settings):
     """See Settings."""
 
-    intervals: int = Field(5, ge=2, le=MAX_INTERVALS, description="of the rod; the paper's are 5")
+    intervals: int = Field(
+        5, ge=2, le=MAX_INTERVALS, description="number of intervals of the rod; the paper has 5"
+    )
 
 
 def sequence(robot: Robot, random: np.random.Generator) -> np.ndarray:

@@ -62,7 +62,9 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 3
-    network: str = Field("", description="path of the network without ending; empty: the shipped")
+    network: str = Field(
+        "", description="path of the network without ending; empty: the shipped one"
+    )
 
 
 def run(cell: Cell) -> Result:

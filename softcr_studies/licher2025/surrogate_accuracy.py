@@ -51,8 +51,12 @@ PUBLISHED_ODE_MS = 35.9
 class SurrogateSettings(Settings):
     """See Settings."""
 
-    motions: int = Field(4, ge=1, le=1000, description="of 10 s, for each family and seed")
-    network: str = Field("", description="path of the network without ending; empty: the shipped")
+    motions: int = Field(
+        4, ge=1, le=1000, description="number of motions of 10 s for each family and seed"
+    )
+    network: str = Field(
+        "", description="path of the network without ending; empty: the shipped one"
+    )
 
 
 def run(cell: Cell) -> Result:

@@ -53,10 +53,12 @@ class Settings(StudySettings):
     robot: str = Field(
         "", description="plant, a name in config/robots or a path; empty: Mehl et al., Table I"
     )
-    parts: int = Field(10, ge=1, le=100, description="that a run is cut into")
+    parts: int = Field(10, ge=1, le=100, description="number of parts into which a run is divided")
     seconds: Seconds = Field(10.0, ge=0.5, le=1000.0, description="length of a part")
     rod: bool = Field(
-        False, description="also a filter whose model is the Cosserat rod, on the first seed"
+        False,
+        description="whether a filter with the Cosserat rod as its model also runs, on the first "
+        "seed",
     )
 
 

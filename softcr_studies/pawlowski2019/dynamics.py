@@ -44,10 +44,12 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     duration: float = Field(
-        10.0, ge=1.0, le=60.0, description="of the cantilever's motion",
+        10.0, ge=1.0, le=60.0, description="duration of the cantilever's motion",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
-    repeats: int = Field(10, ge=1, le=1000, description="of each measurement of time")
+    repeats: int = Field(
+        10, ge=1, le=1000, description="number of repetitions of each time measurement"
+    )
 
 
 Motion = tuple[float, np.ndarray]

@@ -85,12 +85,18 @@ class Settings(StudySettings):
 
     seeds: int = Field(3, ge=1, le=100, description="runs of each case and method")
     samples: int = Field(
-        90_000, ge=100, description="for any point, of TD3 and SAC; twice as many of the others"
+        90_000,
+        ge=100,
+        description="samples for any point, TD3 and SAC; twice as many for the others",
     )
-    ppo_samples: int = Field(3_500_000, ge=100, description="for any point, of PPO")
-    tracking_samples: int = Field(30_000, ge=100, description="for trajectories")
-    point_samples: int = Field(30_000, ge=100, description="at most, for one point")
-    goals: int = Field(2048, ge=1, le=65536, description="fresh ones of the last judgement")
+    ppo_samples: int = Field(3_500_000, ge=100, description="samples for any point, PPO")
+    tracking_samples: int = Field(30_000, ge=100, description="samples for trajectories")
+    point_samples: int = Field(
+        30_000, ge=100, description="largest number of samples for one point"
+    )
+    goals: int = Field(
+        2048, ge=1, le=65536, description="number of new goals of the last evaluation"
+    )
 
 
 def run(cell: Cell) -> Result:

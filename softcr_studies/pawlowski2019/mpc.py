@@ -80,7 +80,9 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 3
-    points: int = Field(10, ge=1, le=1000, description="to be reached, others for every seed")
+    points: int = Field(
+        10, ge=1, le=1000, description="number of points to reach, which differ for every seed"
+    )
 
 
 def run(cell: Cell) -> Result:

@@ -75,7 +75,9 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 3
-    points: int = Field(100, ge=1, le=10_000, description="random points of the static workspace")
+    points: int = Field(
+        100, ge=1, le=10_000, description="number of random points of the static workspace"
+    )
 
 
 class Arm:

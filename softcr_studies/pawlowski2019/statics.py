@@ -66,7 +66,9 @@ CASES = (WEIGHT, CLAMPED, ARC)
 class Settings(StudySettings):
     """See StudySettings."""
 
-    repeats: int = Field(20, ge=1, le=1000, description="of each solution that is timed")
+    repeats: int = Field(
+        20, ge=1, le=1000, description="number of repetitions of each timed solution"
+    )
 
 
 def run(cell: Cell) -> Result:

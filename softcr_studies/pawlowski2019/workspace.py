@@ -30,8 +30,10 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 3
-    equilibria: int = Field(2000, ge=20, le=100_000, description="random tensions of the statics")
-    runs: int = Field(4096, ge=8, le=100_000, description="random motions, of 2.5 s each")
+    equilibria: int = Field(
+        2000, ge=20, le=100_000, description="number of random tensions of the statics"
+    )
+    runs: int = Field(4096, ge=8, le=100_000, description="number of random motions of 2.5 s")
 
 
 def run(cell: Cell) -> Result:

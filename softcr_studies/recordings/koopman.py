@@ -47,15 +47,17 @@ class Settings(StudySettings):
 
     data: str = Field("", description="folder of the recordings")
     train: str = Field(
-        FILE, min_length=1, description="files in it to train on, separated by commas"
+        FILE, min_length=1, description="names of the files to train on, separated by commas"
     )
     score: str = Field(
-        "", description="files in it to score on; empty: every fourth trial to train on is held out"
+        "",
+        description="names of the files to score on; empty: every fourth training trial is held "
+        "out",
     )
     period: Seconds = Field(
-        1 / 12, ge=1e-3, le=1e3, description="of the grid that trials are resampled to"
+        1 / 12, ge=1e-3, le=1e3, description="period of the grid to which trials are resampled"
     )
-    horizon: Seconds = Field(2.0, ge=1e-3, le=1e3, description="of the predictions")
+    horizon: Seconds = Field(2.0, ge=1e-3, le=1e3, description="horizon of the predictions")
 
     @property
     def steps(self) -> int:

@@ -133,7 +133,7 @@ class Settings(StudySettings):
     """How long, and which variations."""
 
     seeds: Seeds = 3
-    duration: Seconds = Field(12.0, gt=SETTLED, le=3600.0, description="of a run")
+    duration: Seconds = Field(12.0, gt=SETTLED, le=3600.0, description="duration of a run")
     only: str = Field(
         "", description=f"run these alone, separated by commas; allowed are {', '.join(_KEYS)}"
     )  # fmt: skip

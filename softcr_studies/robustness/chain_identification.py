@@ -55,7 +55,9 @@ CASES = (*(each.name for each in TRUTHS), ALL)
 class Settings(StudySettings):
     """Of which robot."""
 
-    robot: str = Field("licher2025", min_length=1, description="a rod of chambers: name or file")
+    robot: str = Field(
+        "licher2025", min_length=1, description="name or file of a rod with chambers"
+    )
 
 
 def recorded(robot: Robot, errors: PlantErrors, seed: int) -> Recording:

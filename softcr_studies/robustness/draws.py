@@ -22,7 +22,7 @@ MUSTS = {"median": 0.4, "95 %": 0.8, "worst": 3.0}  # [mm]
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(100, ge=1, le=1000, description="random plants")
+    seeds: int = Field(100, ge=1, le=1000, description="number of random plants")
 
 
 def run(cell: Cell) -> Result:

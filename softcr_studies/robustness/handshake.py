@@ -258,8 +258,10 @@ class Settings(StudySettings):
     """How many sequences, of how many cycles."""
 
     seeds: Seeds = 10
-    sequences: int = Field(2000, ge=1, le=10_000_000, description="in each seed")
-    cycles: int = Field(400, ge=1, le=100_000, description="of each sequence")
+    sequences: int = Field(
+        2000, ge=1, le=10_000_000, description="number of sequences of each seed"
+    )
+    cycles: int = Field(400, ge=1, le=100_000, description="number of cycles of each sequence")
 
 
 def run(cell: Cell) -> Result:

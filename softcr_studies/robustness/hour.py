@@ -44,7 +44,9 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: Seeds = 1
-    minutes: float = Field(60.0, ge=0.2, le=60.0, description="of virtual time, and of the drift")
+    minutes: float = Field(
+        60.0, ge=0.2, le=60.0, description="duration of virtual time, and of the drift [min]"
+    )
 
 
 def repeated(source: SampledReference, duration: float) -> SampledReference:

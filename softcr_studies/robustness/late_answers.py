@@ -51,13 +51,15 @@ class Settings(StudySettings):
     """How long, and in which steps."""
 
     seeds: Seeds = 1
-    duration: Seconds = Field(8.0, gt=_AT + 1.0, le=3600.0, description="of a run")
+    duration: Seconds = Field(8.0, gt=_AT + 1.0, le=3600.0, description="duration of a run")
     step: float = Field(
-        1.0, gt=0.0, le=40.0, description="of computing times up to 40 ms",
+        1.0, gt=0.0, le=40.0, description="step between computing times up to 40 ms",
         json_schema_extra={"unit": "ms"},
     )  # fmt: skip
-    robots: str = Field(",".join(_ROBOTS), description="of the simulations, separated by commas")
-    bench: bool = Field(True, description="whether the virtual bench is run, too")
+    robots: str = Field(
+        ",".join(_ROBOTS), description="robots of the simulations, separated by commas"
+    )
+    bench: bool = Field(True, description="whether the virtual bench also runs")
 
 
 def _computing(settings: Settings) -> list[tuple[str, Computing, float]]:

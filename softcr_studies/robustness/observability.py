@@ -34,7 +34,7 @@ PLANNED = {
 class Settings(StudySettings):
     """Of whom, and which motions."""
 
-    robot: str = Field("licher2025", min_length=1, description="name or YAML file")
+    robot: str = Field("licher2025", min_length=1, description="name or YAML file of a robot")
     bag: str = Field(
         "", description="recorded runs with pressures and commands, separated by commas, in place "
         "of the planned motions",

@@ -165,9 +165,11 @@ class Settings(StudySettings):
     """How many plants, for how long."""
 
     seeds: Seeds = 1
-    plants: int = Field(6, ge=1, le=1000, description="that differ from the station file")
+    plants: int = Field(
+        6, ge=1, le=1000, description="number of plants that differ from the station file"
+    )
     duration: float = Field(
-        60.0, gt=BEGIN, le=36000.0, description="of a run", json_schema_extra={"unit": "s"}
+        60.0, gt=BEGIN, le=36000.0, description="duration of a run", json_schema_extra={"unit": "s"}
     )
 
 

@@ -98,9 +98,9 @@ class Settings(StudySettings):
     """How many sequences, for how long."""
 
     seeds: Seeds = 10
-    sequences: int = Field(1000, ge=1, le=1_000_000, description="of each seed")
+    sequences: int = Field(1000, ge=1, le=1_000_000, description="number of sequences of each seed")
     duration: float = Field(
-        1.0, gt=0.1, le=3600.0, description="of a run", json_schema_extra={"unit": "s"}
+        1.0, gt=0.1, le=3600.0, description="duration of a run", json_schema_extra={"unit": "s"}
     )
 
 

@@ -27,18 +27,22 @@ _FEWEST = 5
 class GpuEffort(Effort):
     """How much is measured, and of what size."""
 
-    repeats: int = Field(500, ge=3, le=100_000, description="of every measurement")
+    repeats: int = Field(
+        500, ge=3, le=100_000, description="number of repetitions of every measurement"
+    )
     seconds: float = Field(
-        1.0, gt=0.0, le=600.0, description="spent on one measurement at most",
+        1.0, gt=0.0, le=600.0, description="longest duration of one measurement",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
-    largest: int = Field(65_536, ge=1, le=1_000_000, description="candidates of a batch at most")
+    largest: int = Field(
+        65_536, ge=1, le=1_000_000, description="largest number of candidates in a batch"
+    )
     loop_seconds: float = Field(
         60.0, gt=0.0, le=3600.0, description="virtual time of a closed loop",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
     training_seconds: float = Field(
-        60.0, gt=0.0, le=3600.0, description="that the training on the GPU is planned for",
+        60.0, gt=0.0, le=3600.0, description="planned duration of the training on the GPU",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
 

@@ -23,13 +23,18 @@ Item = TypeVar("Item")
 class Effort(StudySettings):
     """How much is measured."""
 
-    repeats: int = Field(200, ge=3, le=100_000, description="of every measurement that is not slow")
+    repeats: int = Field(
+        200,
+        ge=3,
+        le=100_000,
+        description="number of repetitions of every measurement that is not slow",
+    )
     seconds: float = Field(
-        4.0, gt=0.0, le=600.0, description="spent on one measurement at most",
+        4.0, gt=0.0, le=600.0, description="longest duration of one measurement",
         json_schema_extra={"unit": "s"},
     )  # fmt: skip
     periods: int = Field(
-        140, ge=4, le=10_000, description="control periods of the reference motion"
+        140, ge=4, le=10_000, description="number of control periods of the reference motion"
     )
 
 

@@ -47,9 +47,11 @@ SOROMOX_GRIDS = (1, 2, 3, 5, 7, 10)
 class WorkSettings(StudySettings):
     """What is simulated, and where SoRoMoX is."""
 
-    periods: int = Field(100, ge=4, le=1000, description="of 10 ms of each motion")
+    periods: int = Field(
+        100, ge=4, le=1000, description="number of periods of 10 ms of each motion"
+    )
     soromox_python: str = Field(
-        "", description="Python program that has SoRoMoX, where this one has not"
+        "", description="Python program that has SoRoMoX, if this one does not"
     )
 
 

@@ -69,7 +69,9 @@ class ControllerTuning(SearchSettings):
     robot: str = Field("licher2025", description="name or YAML file of a robot")
     controller: Beginning = "nempc"
     against: Against = "nempc"
-    population: int = Field(256, ge=8, le=100_000, description="of an NEMPC during the search")
+    population: int = Field(
+        256, ge=8, le=100_000, description="number of candidates of an NEMPC during the search"
+    )
 
 
 def controller_study(

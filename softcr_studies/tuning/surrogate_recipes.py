@@ -27,8 +27,10 @@ class RecipeSettings(StudySettings):
     """See StudySettings."""
 
     robot: str = Field("licher2025", description="name or YAML file of a robot")
-    part: float = Field(1.0, gt=0.0, le=100.0, description="of 12 000 iterations")
-    motions: int = Field(20, ge=1, le=10_000, description="of 10 s per row")
+    part: float = Field(
+        1.0, gt=0.0, le=100.0, description="length of a training, relative to 12 000 iterations"
+    )
+    motions: int = Field(20, ge=1, le=10_000, description="number of motions of 10 s per row")
 
 
 def settings_of(recipe: str, part: float) -> "TrainingSettings":

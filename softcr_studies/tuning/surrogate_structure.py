@@ -46,7 +46,10 @@ class StructureSettings(search.SearchSettings):
     trials: search.Trials = 72
     robot: str = Field("licher2025", description="name or YAML file of a robot")
     iterations: int = Field(
-        6000, ge=1, le=1_000_000, description="of a network that is not stopped early"
+        6000,
+        ge=1,
+        le=1_000_000,
+        description="number of iterations of a network that is not stopped early",
     )
 
 

@@ -80,8 +80,10 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: int = Field(3, ge=1, le=100, description="draws of torques, first weights and windows")
-    preset: Literal["quick", "full"] = Field("quick", description="how long networks are trained")
-    networks: str = Field("", description="folder that trained networks are kept in and taken from")
+    preset: Literal["quick", "full"] = Field(
+        "quick", description="preset for the length of the trainings"
+    )
+    networks: str = Field("", description="folder in which trained networks are kept")
 
 
 def run(cell: Cell) -> Result:
