@@ -129,19 +129,20 @@ class ModelEstimate:
             )
         if self.is_safe:
             told.append(
-                f"fell back to safe parameters ({self.fallbacks} times): opened ones explained "
-                "nothing; the robot differs from its model in a way that is not estimated"
+                f"fell back to safe parameters (fallbacks so far: {self.fallbacks}): raising the "
+                "uncertainty of parameters explained nothing; the robot differs from its model in a "
+                "way that is not estimated"
             )
         if self.opened_fast or self.innovation_correlation > SLOW_RAMP[0]:
             told.append(
                 f"innovations are coloured, correlation {self.innovation_correlation:.2g}: the "
-                f"model does not fit; parameters opened by {self.opened_fast:.2g} (fast), "
-                f"{self.opened_slow:.2g} (slow)"
+                "model does not fit; uncertainty of parameters raised by "
+                f"{self.opened_fast:.2g} (fast), {self.opened_slow:.2g} (slow)"
             )
         elif self.lasts:
             told.append(
                 f"innovations stay coloured, correlation {self.lasting_correlation:.2g} over five "
-                "seconds: estimated parameters stand for what the model does not have, and may be "
+                "seconds: estimated parameters compensate for what the model lacks, and may be "
                 "wrong by many of their standard deviations"
             )
         if self.at_bounds:

@@ -38,7 +38,7 @@ class Entry:
 
 
 NEMPC, GRADIENT_MPC = "nempc", "rod_mpc"
-"""Names of the two predictive controllers of the house."""
+"""Names of softcr's two main predictive controllers."""
 
 PREDICTIVE = (NEMPC, GRADIENT_MPC, "nlsq", "lqr", "ilqr")
 """Names of all that predict."""

@@ -16,7 +16,7 @@ _HEAD = ["parameter", "type and range", "default", "meaning"]
 
 
 def pages() -> dict[str, Callable[[], str]]:
-    """Parameters by node, and what has a name."""
+    """Parameters by node, and the registry."""
     return {"parameters.md": _parameters, "registry.md": _registry}
 
 

@@ -1,6 +1,6 @@
 """What a bag may decide when it is replayed: which code is run, and which files are read.
 
-A bag may come from anybody. Names of the house are followed. A class or a file that only the bag
+A bag may come from anybody. Registered names are followed. A class or a file that only the bag
 names is followed where the person trusts the bag, and told with its digest before it is used.
 """
 

@@ -234,7 +234,7 @@ _ARTEFACTS_TOLD = (
     "after 9 ms; the LNN was trained on markers 10, 15 and 20 and judged by 8, 14 and 20. They "
     "are repeated here with our networks in one column and left out in the next. A motion diverges "
     "where a marker is farther from the base than a hundred lengths of the robot. No motion is the "
-    "pose at the begin, held."
+    "pose at the beginning, held."
 )
 _UNITS = {name: "mm" if "position" in name else "rad" for name in QUANTITIES}
 _MORE = {

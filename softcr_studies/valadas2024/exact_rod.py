@@ -218,7 +218,7 @@ STUDY = Study(
     ),
     exact="The robot is a Cosserat rod, whose equations no chain of constant strains has: what is "
     "left of those is their own error. Exact for them are pressures, how chambers act, length, "
-    "gravity, the state at the begin of the test and, for one material, where the tip begins. The "
+    "gravity, the state at the start of the test and, for one material, where the tip begins. The "
     "rod of 20 intervals has the robot's own equations, grid and time steps, that of 5 its "
     "equations: theirs is the error of the noise and of the grid alone.",
     about={

@@ -1,4 +1,4 @@
-"""`softcr ros`: the list of the commands that ask running nodes."""
+"""`softcr ros`: the list of the commands for running nodes."""
 
 from softcr_runtime.command_line import new_app
 from softcr_tools.ros import COMMANDS
