@@ -130,8 +130,8 @@ class ModelEstimate:
         if self.is_safe:
             told.append(
                 f"fell back to safe parameters (fallbacks so far: {self.fallbacks}): raising the "
-                "uncertainty of parameters explained nothing; the robot differs from its model in a "
-                "way that is not estimated"
+                "uncertainty of parameters explained nothing; the robot differs from its model in "
+                "a way that is not estimated"
             )
         if self.opened_fast or self.innovation_correlation > SLOW_RAMP[0]:
             told.append(

@@ -1,7 +1,7 @@
 """Motion of a chain of beam elements: forces on its nodes, and a second-order implicit step.
 
 Every node is a rigid body, M V' = ad(V)^T M V + forces, of the mass of half the elements beside it.
-The time integration is the two-stage singly diagonally implicit Runge-Kutta method of order 2 (Alexander, SIAM
+Time goes by the two-stage singly diagonally implicit Runge-Kutta method of order 2 (Alexander, SIAM
 Journal on Numerical Analysis 14 (1977) 1006), L-stable, its position increments taken on SE(3):
 
     stage 1: V_1 = V + g dt V_1',                    H_1 = H exp(g dt V_1)
