@@ -20,7 +20,7 @@ from softcr_models.errors import UserError
 from softcr_models.robot import content_alone, file_below
 from softcr_models.small_files import LARGEST, content_of, parsed_json
 from softcr_models.yaml_files import yaml_path
-from softcr_runtime.diagnostics import OK, DiagnosticReport
+from softcr_runtime.diagnostics import FILE_KEYS, OK, DiagnosticReport, ToldSize
 
 TOPIC = "configuration"
 _WHOLE, _FILE = "configuration", "file "
@@ -128,8 +128,8 @@ def _told(path: Path) -> dict[str, str]:
     if file_below(path, content):  # which a bag does not hold
         text = yaml.safe_dump(content_alone(path), sort_keys=False, allow_unicode=True)
     if "\0" in text:  # no message can hold this one
-        return {"base64": base64.b64encode(content).decode("ascii")}
-    return {"text": text}
+        return {FILE_KEYS[1]: base64.b64encode(content).decode("ascii")}
+    return {FILE_KEYS[0]: text}
 
 
 def configurations(messages: Iterable[Any]) -> dict[str, Configuration]:
@@ -138,7 +138,12 @@ def configurations(messages: Iterable[Any]) -> dict[str, Configuration]:
     Statuses that are something else, or make no sense, are passed over.
     """
     found: dict[str, Configuration] = {}
+    size = ToldSize()
     for message in messages:
+        try:
+            size.take(message, files=True)
+        except ValueError:  # of a size that no configuration has
+            continue
         for node, told in _told_by(message).items():
             found[node] = told
     return found
@@ -172,9 +177,10 @@ def _mapping(text: str) -> dict[str, Any]:
 
 
 def _content(values: Mapping[str, str]) -> bytes | None:
-    if "text" in values:
-        return values["text"].encode("utf-8")
+    text, encoded = (values.get(key) for key in FILE_KEYS)
+    if text is not None:
+        return text.encode("utf-8")
     try:
-        return base64.b64decode(values.get("base64", "-"), validate=True)
+        return base64.b64decode(encoded or "-", validate=True)
     except (binascii.Error, ValueError):
         return None

@@ -424,6 +424,18 @@ def wrong_values(folder: Path) -> Path:
     return folder / "bag"
 
 
+def wide_values(folder: Path) -> Path:
+    """Many nodes say a little text each that would become many objects: 1 GiB of them in all."""
+    bag = simple_bag()
+    text = f"[{'[],' * 350_000}[]]"
+    for node in range(40):
+        pairs = [KeyValue(key="whatever", value=text)]
+        status = DiagnosticStatus(level=bytes([0]), name=f"n{node}: loop", values=pairs)
+        bag.add("/diagnostics", 1 + node, DiagnosticArray(status=[status]))
+    bag.write(folder / "bag")
+    return folder / "bag"
+
+
 def other_type(folder: Path) -> Path:
     """A text on the topic of poses."""
     with Writer(folder / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
@@ -456,6 +468,7 @@ def other_type(folder: Path) -> Path:
         (odd_system, ""),
         (deep_values, "left out what simulator said of itself: settings"),
         (wrong_values, "left out what simulator said of itself: "),
+        (wide_values, "of themselves, allowed are 4194304"),
         (other_type, "left out 1 of the messages"),
     ],
 )

@@ -25,6 +25,7 @@ from softcr_tools.ros import participant
 from softcr_tools.ros.executables import NODES as EXECUTABLES
 from softcr_tools.ros.interfaces import fill, lines, picked, plain, without_nan
 from softcr_tools.ros.participant import instead
+from softcr_tools.ros.topics import is_silent
 
 TIMEOUT = "60"  # of an answer that will come, on a busy machine [s]
 NODES = '''
@@ -173,6 +174,20 @@ def test_topics_are_listed_with_types_ends_and_rates(said):
     assert 2.0 < state["rate_hz"] < 25.0  # 20 where the machine is idle
     assert found["/pressure/sent"]["rate_hz"] == 0.0
     assert found["/pressure/command"]["subscriptions"] == ["/robot1/plain"]
+
+
+@pytest.mark.parametrize(
+    ("publishers", "subscriptions", "silent"),
+    [
+        ([], ["/recorder", "/robot1/visuals"], True),
+        ([], ["/recorder", "/simulator"], False),  # somebody's commands would be heard
+        (["/simulator"], ["/recorder"], False),
+    ],
+)
+def test_topics_of_other_robots_that_a_recorder_waits_for_are_not_listed(
+    publishers, subscriptions, silent
+):
+    assert is_silent({"publishers": publishers, "subscriptions": subscriptions}) is silent
 
 
 def test_a_namespace_shows_what_is_in_it(said):

@@ -22,7 +22,7 @@ from softcr_runtime.codecs import EXCHANGED, Expected, codec
 from softcr_runtime.command_packets import CommandPacket
 from softcr_runtime.configuration import TOPIC as CONFIGURATION
 from softcr_runtime.configuration import configurations
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
 from softcr_runtime.messages import INPUT, MessageError, from_stamp, pose_value_from_message
 from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.values import (
@@ -269,6 +269,7 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
     misfit: dict[str, None] = {}
     actuators: dict[str, tuple[str, ...]] = {}  # every topic of a kind has the order of the first
     last_heard = 0
+    size = ToldSize()
     for message in bag.messages(*names):
         topic, last_heard = names[message.topic], max(last_heard, message.time)
         try:
@@ -279,12 +280,14 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
             elif topic == PARAMETER_EVENTS:
                 changes += [(message.time, line) for line in changes_in(content)]
             elif topic == CONFIGURATION:
+                size.take(content, files=True)
                 for node, configured in configurations([content]).items():
                     if configured.robot:
                         robot = {"robot": dict(configured.robot)}
                         if not _refused(node, robot, misfit):
                             nodes[node].values.setdefault("robot", robot["robot"])
             elif topic == "/diagnostics":
+                size.take(content)
                 _hear(nodes, message.time, diagnostics_from_message(content), misfit)
             else:
                 if topic not in of_topic:

@@ -17,7 +17,7 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
 from softcr_runtime.bags.told_values import misfits
 from softcr_runtime.block import BlockBase
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
 from softcr_runtime.replay.old_bags import BLOCKS, as_it_was, heard_commands, settings_today
 from softcr_runtime.replay.recorded_events import (
     answered_estimates,
@@ -30,6 +30,7 @@ from softcr_runtime.settings import NodeSettings
 from softcr_runtime.tick_records import CHANGE, TICK, TickRecord
 
 _NEEDED = "block", "settings", "before_changes"  # of what a node said, to be what it was
+_MOST_STAMPS = 2_000_000  # of frames without a pressure: more than hours of them
 _ESTIMATORS = ("estimator", "cc_estimator")
 _CONTROLLERS = (
     *registry.nodes("controller"), "controller", "apcc_controller", "feedforward",
@@ -72,6 +73,8 @@ class RecordedRun:
             said.setdefault(node, {}).update(values)
             if node == "estimator":
                 unpaired.update(values.get("unpaired_stamps", ()))
+                if len(unpaired) > _MOST_STAMPS:
+                    raise UserError(f"bag {bag.path}: more than {_MOST_STAMPS} unpaired stamps")
         told = "unpaired_stamps" in said.get("estimator", {})
         configured = recorded_configurations(bag)
         for node, configuration in configured.items():
@@ -220,9 +223,12 @@ def _differing_fields(robot: Any, told: dict[str, Any]) -> list[str]:
 def _reports(bag: Bag) -> Iterator[DiagnosticReport]:
     if bag.find("/diagnostics") is None:
         return
+    size = ToldSize()
     for message in bag.messages("/diagnostics"):
         try:
-            yield from diagnostics_from_message(message.decode())
+            content = message.decode()
+            size.take(content)
+            yield from diagnostics_from_message(content)
         except ValueError:  # not a diagnostics message: it tells nothing
             continue
 

@@ -23,6 +23,8 @@ from softcr_tools.ros.participant import (
 )
 from softcr_tools.ros.tables import print_table
 
+_LISTENERS = {"recorder", "visuals", "viewer"}
+
 
 class Listening(Connection):
     """How topics are looked at."""
@@ -36,9 +38,12 @@ def topics(
 ) -> int:
     """List topics with their type, publishers and subscriptions.
 
+    Topics that nobody publishes and that only the recorder and viewers would hear, such as those of
+    other kinds of robots, are counted and not listed.
+
     Args:
         rates: measure the rate of messages by listening to every topic for a few seconds.
-        all: also list the topics that ROS gives every node.
+        all: also list these topics and those that ROS gives every node.
         json: print JSON, for programs.
     """
 
@@ -50,6 +55,8 @@ def topics(
             if participant.in_namespace(name) and (all or not is_plumbing(name))
             if (row := _row(participant, name, types))["publishers"] or row["subscriptions"]
         ]
+        silent = [] if all else [row for row in found if is_silent(row)]
+        found = [row for row in found if row not in silent]
         if rates:
             measured = _rates(participant, found, listening.seconds)
             found = [{**row, "rate_hz": measured.get(row["topic"])} for row in found]
@@ -59,9 +66,17 @@ def topics(
             print(f"no topic is heard ({whereabouts()})")
         else:
             _print(found, rates)
+            if silent:
+                print(f"{len(silent)} topics that only the recorder and viewers wait for: --all")
         return 0
 
     return beside("topics", listening, act)
+
+
+def is_silent(row: dict[str, Any]) -> bool:
+    """Whether nobody publishes a topic, and only those that hear everything wait for it."""
+    ends = {name.rpartition("/")[2] for name in row["subscriptions"]}
+    return not row["publishers"] and ends <= _LISTENERS
 
 
 def _row(participant: Participant, name: str, types: Sequence[str]) -> dict[str, Any]:
