@@ -2,6 +2,7 @@
 
 import os
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -99,8 +100,32 @@ def start_ros(context: "Context | None" = None) -> None:
     set_environment()
     try:
         rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
+        if security_is_on():  # keys are looked at, and may be refused, when a node is made
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                rclpy.create_node("softcr_security", context=context).destroy_node()
     except Exception as error:  # its kind is not public
-        raise UserError(f"ROS 2 does not start: {error}; see softcr doctor") from None
+        rclpy.try_shutdown(context=context)
+        reason = " ".join(str(error).split())
+        raise UserError(f"ROS 2 does not start: {reason}; see softcr doctor") from None
+
+
+def security_is_on() -> bool:
+    """Whether nodes are told to use DDS Security."""
+    return os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
+
+
+def security_error() -> str:
+    """Why a node with DDS Security does not start; empty if it does."""
+    from rclpy.context import Context
+
+    context = Context()
+    try:
+        start_ros(context)
+    except UserError as error:
+        return str(error).removesuffix("; see softcr doctor")
+    context.try_shutdown()
+    return ""
 
 
 def discovery_range() -> str:

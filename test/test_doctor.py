@@ -49,6 +49,7 @@ from softcr_tools.doctor.network import (
     check_port,
     check_raw_frames,
     check_runs,
+    check_security,
     check_terminals,
 )
 from softcr_tools.doctor.sensors import check_device
@@ -129,6 +130,9 @@ STATION = {
         (check_domain, DOMAIN | {"domain": "many"}, FAIL, "many", "export ROS_DOMAIN_ID"),
         (check_domain, DOMAIN | {"domain": "-1"}, FAIL, "-1", "export ROS_DOMAIN_ID"),
         (check_domain, DOMAIN | {"domain": "110"}, WARN, "34900", "export ROS_DOMAIN_ID"),
+        (check_security, {"error": "", "strategy": "Enforce"}, OK, "with their keys", ""),
+        (check_security, {"error": "no keys", "strategy": "Enforce"}, FAIL, "no keys", "wheels"),
+        (check_security, {"error": "", "strategy": ""}, WARN, "without keys", "Enforce"),
         (check_discovery_range, RANGE, OK, "this machine", ""),
         (check_discovery_range, RANGE | {"discovery_range": None}, WARN, "not set", "LOCALHOST"),
         (check_discovery_range, RANGE | {"discovery_range": "subnet"}, WARN, "SUBNET", "LOCALH"),

@@ -100,3 +100,23 @@ def test_our_nodes_share_no_memory_and_hear_those_of_others():
     ]
     said = [node.communicate(timeout=120.0)[0].split() for node in nodes]
     assert said == [["True", "False"], ["True", "True"]]
+
+
+KEYS = (
+    "identity_ca.cert.pem", "cert.pem", "key.pem", "permissions_ca.cert.pem", "governance.p7s",
+    "permissions.p7s",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [(), KEYS])
+def test_keys_that_are_none_are_one_line_before_anything_starts(monkeypatch, tmp_path, keys):
+    enclave = tmp_path / "enclaves" / "bench"
+    enclave.mkdir(parents=True)
+    for name in keys:
+        (enclave / name).write_text("no key")
+    for name, value in {"ENABLE": "true", "STRATEGY": "Enforce", "KEYSTORE": str(tmp_path),
+                        "ENCLAVE_OVERRIDE": "/bench"}.items():  # fmt: skip
+        monkeypatch.setenv(f"ROS_SECURITY_{name}", value)
+    error = ros_context.security_error()
+    assert error.startswith("ROS 2 does not start: ")
+    assert "\n" not in error

@@ -9,7 +9,13 @@ from typing import Any
 
 from softcr_models.errors import UserError
 from softcr_runtime.namespaces import absolute
-from softcr_runtime.ros_context import LOOPBACK_UP, discovery_range, loopback_error
+from softcr_runtime.ros_context import (
+    LOOPBACK_UP,
+    discovery_range,
+    loopback_error,
+    security_error,
+    security_is_on,
+)
 from softcr_runtime.running_systems import running_namespaces
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import kernel_text
@@ -172,6 +178,9 @@ def discovery(namespace: str = "") -> list[Finding]:
         check_domain(text, (int(low), int(high))),
         check_discovery_range(discovery_range(), os.environ.get("ROS_LOCALHOST_ONLY")),
     ]
+    if security_is_on():
+        strategy = os.environ.get("ROS_SECURITY_STRATEGY", "")
+        found.append(check_security(security_error(), strategy))
     domain = int(text) if text.isdecimal() else 0
     if domain <= LARGEST_DOMAIN:
         first, step = _DOMAIN_PORTS
@@ -221,6 +230,22 @@ def check_domain(domain: str | None, ephemeral_ports: tuple[int, int]) -> Findin
         (first <= high and first + step > low, WARN,
          f"{number}: its ports from {first} lie among those the kernel gives away, "
          f"{low} to {high}", _ANOTHER_DOMAIN)
+    )  # fmt: skip
+
+
+def check_security(error: str, strategy: str) -> Finding:
+    """DDS Security, where the environment asks for it: nodes start, and only with keys.
+
+    Args:
+        error: why a node does not start; empty if it does.
+        strategy: ROS_SECURITY_STRATEGY.
+    """
+    return judged("DDS Security", "nodes start with their keys",
+        (error, FAIL, error, "check ROS_SECURITY_KEYSTORE and ROS_SECURITY_ENCLAVE_OVERRIDE; the "
+         "Python wheels of ROS 2 come without DDS Security: use an installation of ROS 2"),
+        (strategy != "Enforce", WARN,
+         f"ROS_SECURITY_STRATEGY is {strategy or 'not set'}: nodes without keys start unprotected",
+         "export ROS_SECURITY_STRATEGY=Enforce")
     )  # fmt: skip
 
 
