@@ -27,6 +27,11 @@ def harmless(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def show(text: str) -> None:
+    """Print what was asked for on stdout."""
+    print(harmless(text), flush=True)
+
+
 def complain(line: str) -> None:
     """Say what went wrong, in the one form all errors have."""
     print(f"softcr: error: {harmless(line)}", file=sys.stderr, flush=True)
@@ -34,7 +39,7 @@ def complain(line: str) -> None:
 
 def warn(line: str) -> None:
     """Say on stderr what went wrong and does not matter for what was asked."""
-    print(f"softcr: warning: {line}", file=sys.stderr, flush=True)
+    print(f"softcr: warning: {harmless(line)}", file=sys.stderr, flush=True)
 
 
 class _Unread:

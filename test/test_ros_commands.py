@@ -73,7 +73,7 @@ plain.create_service(Trigger, "lame", lambda _, __: 1 / 0)
 latched = plain.create_publisher(
     DiagnosticStatus, "safety/state",
     QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
-latched.publish(DiagnosticStatus(level=b"\\x01", name="safety", message="said once"))
+latched.publish(DiagnosticStatus(level=b"\\x01", name="safety", message="said\\x1b]0;\\x9b once"))
 sensor = plain.create_publisher(JointState, "/pressure/state", qos("pressure/state"))
 plain.create_publisher(JointState, "/pressure/sent", 1)
 plain.create_subscription(JointState, "/pressure/command", lambda _: None, 1)
@@ -275,9 +275,10 @@ def test_messages_of_sensor_data_are_printed_with_short_arrays(said):
 def test_a_latched_message_comes_though_it_was_sent_long_ago(said):
     words = ("echo", "safety/state", "--namespace", "/robot1", "--once", "--timeout", TIMEOUT)
     code, text, _ = said(*words, "--field", "message")
-    assert (code, text) == (0, "said once\n")
+    assert (code, text) == (0, "said]0; once\n")  # without what a terminal would obey
     _, text, _ = said(*words, "--json")
     assert json.loads(text)["level"] == 1
+    assert text.isprintable() or text.replace("\n", "").isprintable()
 
 
 def test_one_number_of_each_message(said):

@@ -4,7 +4,7 @@ import json as json_format
 
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command
-from softcr_runtime.console import FAILED, complain
+from softcr_runtime.console import FAILED, complain, show
 from softcr_tools.ros.interfaces import fill, interface_class, lines, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, beside, is_plumbing, whereabouts
 from softcr_tools.ros.switch import TIMEOUT, ended_run, fill_switch, is_switch, tell
@@ -54,7 +54,7 @@ def call(
         if others:
             complain(f"service {name}: several nodes offer it: {', '.join((server, *others))}")
         if not (json or switches):
-            print(f"{name} ({types[0]})", flush=True)
+            show(f"{name} ({types[0]})")
         ended = ended_run(name) if switches else (lambda: False)
         answer = plain(participant.ask(name, kind, request, server, ended))
         if json:
@@ -63,7 +63,7 @@ def call(
         elif switches:
             return 0 if tell(answer) else FAILED
         else:
-            print("\n".join(lines(answer)))
+            show("\n".join(lines(answer)))
         agreed = answer["result"]["successful"] if switches else answer.get("success")
         return FAILED if agreed is False else 0
 
@@ -80,7 +80,7 @@ def _list(participant: Participant, all: bool, json: bool) -> int:
     if json:
         print(json_format.dumps(found, indent=2))
     elif not found:
-        print(f"no service is heard ({whereabouts()})")
+        show(f"no service is heard ({whereabouts()})")
     else:
         rows = [(str(each["service"]), ", ".join(each["types"])) for each in found]
         print_table(("service", "type"), rows)

@@ -12,7 +12,7 @@ from pydantic import Field
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import decoded
 from softcr_runtime.command_line import command
-from softcr_runtime.console import ended_by_signals
+from softcr_runtime.console import ended_by_signals, show
 from softcr_runtime.wire_types import TF_MESSAGE, is_installed
 from softcr_tools.ros.interfaces import interface_class, lines, picked, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside, node_of
@@ -102,7 +102,7 @@ def _print(
                     print(json_format.dumps(without_nan(value), allow_nan=False), flush=True)
                 else:
                     ending = [] if field else ["---"]
-                    print("\n".join([*lines(value), *ending]), flush=True)
+                    show("\n".join([*lines(value), *ending]))
                 printed += 1
     return 0
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command
-from softcr_runtime.console import FAILED, complain, ended_by_signals
+from softcr_runtime.console import FAILED, complain, ended_by_signals, show
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside
 
 _NODE = "goal"
@@ -66,7 +66,7 @@ def _send(participant: Participant, tips: np.ndarray, frame: str, no_wait: bool)
     if not answer.success:
         complain(answer.message)
         return FAILED
-    print(answer.message, flush=True)
+    show(answer.message)
     if no_wait:
         return 0
     # what was told before is of another goal
@@ -104,11 +104,11 @@ def _wait(participant: Participant, states: list[Any], server: str) -> int:
             while states:
                 status = states.pop(0).status[0]
                 if status.message != said and (said or not status.message.startswith("going")):
-                    print(status.message, flush=True)
+                    show(status.message)
                 said = status.message
                 idle = {pair.key: pair.value for pair in status.values}.get("state") == "idle"
                 if idle and said:
                     return 0 if said == "arrived" else FAILED
         answer = participant.ask(f"{server}/cancel", Trigger, Trigger.Request(), server)
-        print(answer.message, flush=True)
+        show(answer.message)
     return FAILED

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import FAILED, complain
+from softcr_runtime.console import FAILED, complain, show
 from softcr_runtime.settings import Seconds
 from softcr_tools.ros.participant import Connection, Graph, Participant, beside, nearest
 
@@ -39,7 +39,7 @@ def get(node: str, /, *, connection: Connection, json: bool = False) -> int:
         if json:
             print(json_format.dumps({"node": name, "state": state, "transitions": transitions}))
         else:
-            print(f"{name}: {state}; transitions: {', '.join(transitions) or 'none'}")
+            show(f"{name}: {state}; transitions: {', '.join(transitions) or 'none'}")
         return 0
 
     return beside("lifecycle", connection, act)
@@ -75,9 +75,9 @@ def set_(node: str, transition: str, /, *, connection: PatientConnection) -> int
             complain(f"{name} refused to {transition}; its own log says why")
             return FAILED
         if transition == "shutdown":  # most processes end with it, and nobody can be asked
-            print(f"{name}: was {before}, is shut down")
+            show(f"{name}: was {before}, is shut down")
         else:
-            print(f"{name}: was {before}, is {_state(participant, name)}")
+            show(f"{name}: was {before}, is {_state(participant, name)}")
         return 0
 
     return beside("lifecycle", connection, act)

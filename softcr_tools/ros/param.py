@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from softcr_models.errors import UserError
 from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import FAILED, complain
+from softcr_runtime.console import FAILED, complain, show
 from softcr_runtime.parameters import changes_and_range
 from softcr_tools.ros.interfaces import lines, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside, nearest
@@ -84,7 +84,7 @@ def get(node: str, name: str, /, *, connection: Connection, json: bool = False) 
         if json:
             print(json_format.dumps(without_nan(asdict(row)), allow_nan=False))
         else:
-            print(f"{_text(row.value)} {row.unit}".strip())
+            show(f"{_text(row.value)} {row.unit}".strip())
         return 0
 
     return beside("param", connection, act)
@@ -130,7 +130,7 @@ def set_(
             return FAILED
         (after,) = _rows(participant, place, [name])
         said = f"{_text(after.value)} {after.unit}".strip()
-        print(f"{place}: {name} was {_text(before.value)}, is {said}")
+        show(f"{place}: {name} was {_text(before.value)}, is {said}")
         return 0
 
     return beside("param", connection, act)

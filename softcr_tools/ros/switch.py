@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_runtime.console import complain
+from softcr_runtime.console import complain, show
 from softcr_runtime.ros_executor.exchange import SERVICE
 from softcr_runtime.running_systems import domain, running_namespaces
 
@@ -57,7 +57,7 @@ def tell(answer: Any) -> bool:
     """Print what a supervisor answered; whether the controller was exchanged."""
     result = answer["result"]
     if result["successful"]:
-        print(result["reason"])
+        show(result["reason"])
     else:
         complain(f"not exchanged: {result['reason']}")
     return bool(result["successful"])

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from softcr_runtime.console import harmless
+
 _UNLIMITED = 10_000
 """Columns of a file or pipe."""
 
@@ -18,6 +20,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for number, column in enumerate(columns):
         table.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:
-        table.add_row(*(Text(text) for text in row))
+        table.add_row(*(Text(harmless(text)) for text in row))
     terminal = sys.stdout.isatty()
     Console(width=None if terminal else _UNLIMITED).print(table)
