@@ -6,7 +6,6 @@ found from the file itself.
 
 import csv
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -117,8 +116,11 @@ def _text(path: Path) -> str:
 
 def _name_and_unit(cell: str) -> tuple[str, str]:
     """The name of a column and the unit behind it; an empty unit where there is none."""
-    found = re.fullmatch(r"(.*?)\s*[\[(]\s*([^\[\]()]*?)\s*[\])]", cell)
-    return (found[1], found[2] or "-") if found else (cell, "")
+    for begin, end in ("[]", "()"):
+        if cell.endswith(end) and begin in cell:
+            name, _, unit = cell[:-1].rpartition(begin)
+            return name.strip(), unit.strip() or "-"
+    return cell, ""
 
 
 def _scale(path: Path, cell: str, unit: str | None) -> float:

@@ -9,7 +9,7 @@ from softcr_models.plugins import in_a_line
 from softcr_runtime.block import BlockBase, Output, Samples
 from softcr_runtime.value_checks import check_value
 
-_NUMBERS = re.compile(r"\s*(?<!line )(?:[-+]?\b\d[\d.]*(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf)\b)")
+_NUMBERS = re.compile(r"(?<!\s)\s*(?<!line )(?:[-+]?\b\d[\d.]*(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf)\b)")
 
 MOST_REFUSALS = 5
 """Ticks in a row without a usable answer, after which the block's idle answer is sent."""

@@ -34,9 +34,12 @@ from softcr_models.obstacle_files import load_obstacles
 from softcr_models.plugins import file_of_place
 from softcr_models.small_files import arrays_of
 from softcr_runtime.bags.offline_bag import OfflineBag
+from softcr_runtime.bags.signals import unit_of
+from softcr_runtime.block import BlockBase
 from softcr_runtime.configuration import TOPIC as CONFIGURATION
 from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
 from softcr_runtime.frames import Pose
+from softcr_runtime.guard import Guard
 from softcr_runtime.messages import pose_to_message, pressures_to_message
 from softcr_runtime.settings import setting_values
 from softcr_studies.workers import refuse_open_address
@@ -610,3 +613,30 @@ def test_a_file_that_never_ends_is_a_line(name, tmp_path):
         file.truncate(1 << 40)
     with pytest.raises(UserError, match="allowed are"):
         READERS[name](path)
+
+
+def test_links_in_the_folder_of_a_bag_lead_a_report_nowhere(tmp_path, monkeypatch):
+    simple_bag().write(tmp_path / "run" / "bag")
+    (tmp_path / "figures").mkdir()
+    for name in ("report.html", "summary.json"):
+        (tmp_path / name).write_text("mine")
+        (tmp_path / "run" / name).symlink_to(tmp_path / name)
+    (tmp_path / "run" / "figures").symlink_to(tmp_path / "figures")
+    assert cli.main(["report", str(tmp_path / "run")]) == 0
+    assert "<html" in (tmp_path / "run" / "report.html").read_text()
+    assert {(tmp_path / name).read_text() for name in ("report.html", "summary.json")} == {"mine"}
+    assert not list((tmp_path / "figures").iterdir())
+
+
+@pytest.mark.parametrize("part", ["a", "a_", "_1", " ", "1.", "-", "line ", "[", "( "])
+def test_text_is_looked_at_once_however_long_it_is(part, tmp_path):
+    """Where a pattern began anew at each character, these would take hours."""
+    text = part * 500_000
+    assert unit_of(f"parameter.{text}") == ""
+    lines = []
+    guard = Guard(BlockBase.__new__(BlockBase), lines.append)
+    guard._tell("tick", ValueError(text))
+    assert len(lines) == 1
+    (tmp_path / "a.csv").write_text(f"time,{text[:100_000]}b\n0,1\n1,2\n")
+    assert len(read_columns(tmp_path / "a.csv", {"time": "s"}.get)["time"]) == 2
+

@@ -450,4 +450,5 @@ def unit_of(name: str) -> str:
     """The SI unit of a field; "-" for none, empty where it is not known."""
     bare = name.removeprefix("parameter.").removeprefix("std.").removesuffix("_std")
     bare = re.sub(r"(_of)?_\d+|_[xyz](?=_|$)|_offset(?=_\d)", "", bare)  # of which part
-    return _UNITS.get(re.sub(r"\w+_(factor|gain)$", r"\1", bare), "")
+    last = bare.rpartition("_")[2]
+    return _UNITS.get(last if last in ("factor", "gain") else bare, "")

@@ -16,6 +16,7 @@ from softcr_runtime.bags.told_values import told_of_system
 from softcr_runtime.command_line import command
 from softcr_runtime.console import say
 from softcr_runtime.namespaces import Namespace
+from softcr_runtime.whole_files import write_whole
 from softcr_tools.report.figures import draw_figures
 from softcr_tools.report.page import Summary
 from softcr_tools.report.run import Run
@@ -41,8 +42,9 @@ def build(bag: Path, output: Path, namespace: str | None = None) -> Summary:
         output.mkdir(parents=True, exist_ok=True)
         page = summary.html(draw_figures(run, output / "figures"), recorded_code(opened))
         content = json.dumps(summary.numbers, indent=2, allow_nan=False)
-        (output / "summary.json").write_text(content + "\n", encoding="utf-8")
-        (output / "report.html").write_text(page, encoding="utf-8")
+        # a folder that came with a bag may hold links to files of this machine
+        write_whole(output / "summary.json", content + "\n")
+        write_whole(output / "report.html", page)
     except OSError as error:
         raise UserError(f"cannot write the report to {output}: {error.strerror}") from None
     return summary

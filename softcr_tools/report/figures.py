@@ -46,6 +46,8 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
     Raises:
         OSError: the directory cannot be written.
     """
+    if directory.is_symlink():  # of a folder that came with a bag
+        directory.unlink()
     directory.mkdir(exist_ok=True)
     drawn: list[ReportFigure] = []
     for draw in _FIGURES:
@@ -53,6 +55,7 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
             if (figure := draw(run)) is None:
                 continue
             path = directory / f"{draw.__name__}.png"
+            path.unlink(missing_ok=True)
             figure.savefig(path)
         title, _, caption = " ".join((draw.__doc__ or "").split()).partition(": ")
         drawn.append((path, title, caption[:1].upper() + caption[1:]))

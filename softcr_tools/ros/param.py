@@ -1,7 +1,6 @@
 """`softcr param`: the parameters of a node."""
 
 import json as json_format
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -186,15 +185,17 @@ def _rows(participant: Participant, node: str, names: Sequence[str]) -> list[Row
 
 
 def _row(name: str, value: Any, descriptor: Any) -> Row:
-    unit = re.search(r" \[([^\]]*)\]$", descriptor.description)
+    said, opens, unit = descriptor.description.removesuffix("]").rpartition(" [")
+    if not (opens and descriptor.description.endswith("]")):
+        said, unit = descriptor.description, ""
     changes, allowed = changes_and_range(descriptor)
     return Row(
         name=name,
         value=value,
-        unit=unit[1] if unit else "",
+        unit=unit,
         range=allowed,
         changes=changes,
-        description=descriptor.description[: unit.start()] if unit else descriptor.description,
+        description=said,
     )
 
 
