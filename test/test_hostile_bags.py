@@ -639,4 +639,3 @@ def test_text_is_looked_at_once_however_long_it_is(part, tmp_path):
     assert len(lines) == 1
     (tmp_path / "a.csv").write_text(f"time,{text[:100_000]}b\n0,1\n1,2\n")
     assert len(read_columns(tmp_path / "a.csv", {"time": "s"}.get)["time"]) == 2
-
