@@ -100,6 +100,11 @@ class Problem:
     model: Model
     period: float  # of a tick [s]
 
+    @property
+    def delay(self) -> int:
+        """Ticks from the estimate to the first of the optimised commands."""
+        return len(self.approach) - 1
+
     @cached_property
     def control_error(self) -> float:
         """Distance of the present tip from its reference [m]; not every controller asks."""
@@ -126,6 +131,7 @@ class Problem:
             model=self.model,
             parameters=self.parameters,
             period=self.period,
+            delay=self.delay,
         )
 
     def _told(self, inputs: np.ndarray) -> np.ndarray | Readings:

@@ -100,6 +100,7 @@ class NempcTorch(Nempc):
                 "direction_asked": (horizon,),
                 "mutation": (channels,),
                 "to_later": (count * channels, count * channels),
+                "delay": (),
                 "begins": (),
                 **{_OF_MODEL + name: shape for name, shape in of_model.items()},
             },
@@ -170,6 +171,7 @@ class NempcTorch(Nempc):
             direction_asked=directions.any(axis=1),
             mutation=self._mutation(problem.control_error),
             to_later=self._knots.to_later(problem.shift),
+            delay=problem.delay,
             begins=self._begins,
             **{_OF_MODEL + name: values for name, values in of_model.items()},
         )
@@ -295,11 +297,10 @@ def _device_model(context: ControlContext) -> DeviceModel:
 
 def _moment(problem: Problem) -> Moment:
     """What a model is told of a tick."""
-    delay = len(problem.approach) - 1
-    rows = np.minimum(np.arange(MAXIMUM_DELAY + 1), delay)
+    rows = np.minimum(np.arange(MAXIMUM_DELAY + 1), problem.delay)
     return Moment(
         present_state=problem.present_state,
-        delay=delay,
+        delay=problem.delay,
         approach=problem.approach[rows],
         start_state=lambda: problem.state,
         remembered=problem.remembered,

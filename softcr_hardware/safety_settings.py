@@ -78,7 +78,7 @@ class SafetySettings(BaseModel):
         json_schema_extra=_SECOND,
     )
     mocap_hold: float = Field(
-        default=0.2, gt=0, le=10, description="poses silent: hold", json_schema_extra=_SECOND
+        default=0.3, gt=0, le=10, description="poses silent: hold", json_schema_extra=_SECOND
     )
     mocap_vent: float = Field(
         default=1.0, gt=0, le=60, description="poses silent: vent", json_schema_extra=_SECOND
@@ -154,7 +154,7 @@ class SafetySettings(BaseModel):
         json_schema_extra=_LIVE,
     )
     clear_time: float = Field(
-        default=0.3,
+        default=0.1,
         ge=0,
         le=10,
         description="time without its cause before an action ends",

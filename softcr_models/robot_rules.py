@@ -141,6 +141,8 @@ def check_pressure_chain(robot: "Robot") -> None:
         return
     if robot.given_pressure_limits is None:
         raise ValueError("pressure_chain: not allowed: this robot has no chambers")
+    if robot.tendons:
+        raise ValueError("pressure_chain: not allowed: this robot has tendons")
     limits = robot.given_pressure_limits
     noise = max(each.noise for each in robot.sensors if isinstance(each, PressureSensor))
     reach = 0.5 * (limits.maximum - limits.minimum)

@@ -267,17 +267,41 @@ def test_weights_beyond_one_are_scaled(model):
     np.testing.assert_allclose(lost, [0.95 * 4300.0 / 3.0, 0.0, 0.0])
 
 
-def test_a_turned_chamber_is_that_of_a_turned_robot(model, robot, plain):
-    first, *others = robot.actuators
-    turned = first.model_copy(update={"angle": first.angle + 1e-3})
-    other = CosseratRod(robot.replace(actuators=(turned, *others), pressure_chain=None), 5)
-    pressures = np.array([60e3, 20e3, 20e3])
-    wanted = other.tip_pose(other.equilibrium(pressures))[:3, 3]
-    row = numbers(model, chamber_angle_1=1e-3)
+@pytest.mark.parametrize(
+    ("name", "place", "pressures"),
+    [
+        ("licher2025_chain", 0, [60e3, 20e3, 20e3]),
+        ("two_segments_chain", 1, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
+        ("two_segments_chain", 4, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
+        ("four_chambers_chain", 2, [10e3, 60e3, 50e3, 5e3]),
+    ],
+)
+def test_a_turned_chamber_is_that_of_a_turned_robot(name, place, pressures):
+    robot, pressures = load_robot(name), np.array(pressures)
+    model = make_model("rod", robot, {"single_precision": False})
+    actuators = list(robot.actuators)
+    chamber = actuators[place]
+    actuators[place] = chamber.model_copy(update={"angle": chamber.angle + 1e-3})
+    straight, turned = (
+        CosseratRod(robot.replace(actuators=each, pressure_chain=None), 5)
+        for each in (robot.actuators, actuators)
+    )
+    before, wanted = (
+        rod.tip_pose(rod.equilibrium(pressures))[:3, 3] for rod in (straight, turned)
+    )
+    row = numbers(model, **{f"chamber_angle_{place + 1}": 1e-3})
     found = model.observe((TIP,), model.equilibrium(pressures, row[0])[None], None, row)[TIP][0]
-    before = plain.rod.tip_pose(plain.rod.equilibrium(pressures))[:3, 3]
-    assert np.linalg.norm(wanted - before) > 2e-5
+    assert np.linalg.norm(wanted - before) > 4e-6
     np.testing.assert_allclose(found[:, 3], wanted, atol=1e-7)
+
+
+@pytest.mark.parametrize("taken", ["first", "last"])
+def test_two_chambers_of_a_segment_cannot_be_turned(taken):
+    """Neither can make the moment about the other axis, whatever the chambers elsewhere do."""
+    robot = load_robot("two_segments")
+    kept = robot.actuators[1:] if taken == "first" else robot.actuators[:-1]
+    with pytest.raises(UserError, match="three or more around the centre line, from and to the same"):
+        make_model("rod", robot.replace(actuators=kept, pressure_chain={"chamber_angles": True}))
 
 
 def test_a_rollout_with_a_stiffness_of_its_own_is_close_to_single_steps(model):

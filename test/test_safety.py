@@ -115,7 +115,7 @@ def test_enabling_needs_each_part_of_the_handshake(change, blocker):
 # "Stuck" and "garbage" of a source are rejected where it is decoded: here they are its silence.
 MATRIX = [
     ("mocap off, soon", {"silent": ["mocap_age"]}, 0.06, Action.PREDICT_ONLY, "poses missing"),
-    ("mocap off, later", {"silent": ["mocap_age"]}, 0.25, Action.HOLD, "poses late"),
+    ("mocap off, later", {"silent": ["mocap_age"]}, 0.35, Action.HOLD, "poses late"),
     ("mocap off, for good", {"silent": ["mocap_age"]}, 1.1, Action.RAMP_TO_VENT, "poses silent"),
     ("mocap slow", {"impaired": ("mocap rate",)}, 1.0, Action.WARN, "impaired: mocap rate"),
     ("mocap delayed", {"mocap_age": 0.06}, 5.0, Action.PREDICT_ONLY, "poses missing"),

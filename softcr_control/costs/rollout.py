@@ -33,6 +33,7 @@ class Rollout:
         model: what predicts.
         parameters: (P,) the model's parameters.
         period: of a tick [s].
+        delay: ticks from the estimate to the first of `commands`.
     """
 
     initial_state: np.ndarray
@@ -43,6 +44,7 @@ class Rollout:
     model: Model
     parameters: np.ndarray
     period: float
+    delay: int = 1
 
     @cached_property
     def states(self) -> np.ndarray:

@@ -76,6 +76,11 @@ class CostSettings(BaseModel):
         description="weight of changes of command / range of the input, R",
         json_schema_extra={"live": True},
     )
+    input_rate_of_delay: Weight = Field(
+        default=0.0,
+        description="added to input_rate for each tick of delay beyond the first",
+        json_schema_extra={"live": True},
+    )
     input_level: Weight = Field(
         default=1e-3,
         description="weight of squared commands / range of the input, for robots with more inputs "
@@ -135,8 +140,9 @@ class CostSettings(BaseModel):
             terms.append(TipDirection(self.tip_direction))
         _check("outputs", self.outputs, tuple(model.outputs))
         terms += [OutputError(weight, name) for name, weight in self.outputs.items() if weight]
-        if self.input_rate:
-            terms.append(InputRate(self.input_rate, model.inputs.range))
+        if self.input_rate or self.input_rate_of_delay:
+            of_delay = self.input_rate_of_delay
+            terms.append(InputRate(self.input_rate, model.inputs.range, of_delay))
         if self.input_level and model.inputs.size > _COORDINATES:
             terms.append(InputLevel(self.input_level, model.inputs.rest, model.inputs.range))
         terms += [term.made() for term in self.terms if term.weight]

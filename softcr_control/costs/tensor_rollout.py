@@ -28,6 +28,7 @@ class TensorRollout:
         orientation_known: (N,) 1 where the wanted orientation is known, else 0.
         wanted_tip_directions: (N, 3) third axes that are asked for, zeros where none is.
         direction_asked: (N,) 1 where one is asked for, else 0.
+        delay: () ticks from the estimate to the first of `commands`.
     """
 
     futures: DeviceFutures
@@ -40,6 +41,7 @@ class TensorRollout:
     orientation_known: torch.Tensor
     wanted_tip_directions: torch.Tensor
     direction_asked: torch.Tensor
+    delay: torch.Tensor
 
     @property
     def states(self) -> torch.Tensor:

@@ -111,6 +111,7 @@ class HeldSteps:
             model=self._model,
             parameters=problem.parameters,
             period=problem.period,
+            delay=problem.delay,
         )
         vars(made)["states"] = ticks.states
         return made

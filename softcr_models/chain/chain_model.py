@@ -299,25 +299,25 @@ class ChainModel(RodModel):
 
 
 def _turned(robot: Robot, chain: PressureChain) -> np.ndarray:
-    """(m, m) `turned` of `acting_pressures`.
+    """(m, m) `turned` of `acting_pressures`, over all segments.
 
     Raises:
-        UserError: the robot is another kind of rod, or has too few chambers for what is on.
+        UserError: the robot's chambers cannot make the moments of turned ones.
     """
-    robot.require_one_segment_of_chambers("pressure_chain")
-    matrix = robot.actuation_matrix
-    inverse = np.linalg.pinv(matrix)
-    moments = np.eye(6)[:, 3:5]
-    if chain.chamber_angles and not np.allclose(matrix @ inverse @ moments, moments, atol=1e-9):
+    segments = robot.segment_actuation  # (S, 6, m)
+    # a quarter turn of the moments is their derivative by the angle
+    quarter = np.zeros_like(segments)
+    quarter[:, 3], quarter[:, 4] = -segments[:, 4], segments[:, 3]
+    matrix, moments = (each.reshape(-1, each.shape[-1]) for each in (segments, quarter))
+    turned = np.linalg.pinv(matrix) @ moments
+    exact = np.allclose(matrix @ turned, moments, rtol=0.0, atol=1e-9 * np.abs(moments).max())
+    if chain.chamber_angles and not exact:
         raise UserError(
             f"robot {robot.name}: pressure_chain: chamber_angles are for robots whose chambers "
             "make bending moments both ways without a force along the rod: three or more around "
-            "the centre line"
+            "the centre line, from and to the same segments"
         )
-    # a quarter turn of the moments is their derivative by the angle
-    quarter = np.zeros_like(matrix)
-    quarter[3], quarter[4] = -matrix[4], matrix[3]
-    return np.ascontiguousarray(inverse @ quarter)
+    return np.ascontiguousarray(turned)
 
 
 def _begun(parameter: Parameter) -> Parameter:
