@@ -27,7 +27,10 @@ SETTLED, BEGUN = 2.0, 1.0  # from here on errors are settled, and may be the lar
 _AT = 4.0  # when something happens once [s]
 _ESTIMATING = 0.002  # of an estimate [s]
 _LONG = (45.0, 60.0, 80.0, 100.0, 200.0)  # computing times beyond any bound [ms]
-_ROBOTS = ("licher2025", "licher2025_chain", "four_chambers", "two_segments")
+_ROBOTS = (
+    "licher2025", "licher2025_chain", "four_chambers", "four_chambers_chain", "two_segments",
+    "two_segments_chain",
+)  # fmt: skip
 _PLANTS = (SAME_STRUCTURE, "typical")
 _SETTLED_ERROR, _LARGEST, _SPEED, _RESTED = (
     "settled tip error", "largest tip error", "fastest, of the reference's fastest", "led to rest",
