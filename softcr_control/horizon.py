@@ -162,11 +162,14 @@ class Horizon:
         self.ticks, self.period = settings.horizon, context.period
         model, inputs = context.model, context.model.inputs
         self._model, self._inputs = model, inputs
-        self._lag = LagEstimator(inputs.lag, self.period, inputs.range) if inputs.lag else None
+        self._lag, ramp = None, HELD
+        if inputs.lag:
+            ramp = ramp_weights(inputs.lag, self.period) if context.ramped else HELD
+            before = 1.0 - float(ramp[-1])
+            self._lag = LagEstimator(inputs.lag, self.period, inputs.range, before)
         self._learns = settings.estimate_lag
-        ramped = context.ramped and inputs.lag is not None
-        self._ramp = ramp_weights(inputs.lag, self.period) if ramped and inputs.lag else HELD
-        self._sent = SentCommands(self._ramp, self.period)
+        self._told_ramp = ramp
+        self._sent = SentCommands(ramp, self.period)
         self._offsets = TipOffsets(model, self.period, self.ticks + 1, settings.tip_offset_gain)
         self._names = EstimatedParameters(model)
         self._grid = np.arange(self.ticks + 1)
@@ -201,6 +204,7 @@ class Horizon:
         self._remembered: np.ndarray | None = None
         if self._lag:
             self._lag.reset()
+            self._sent.ramp = self._told_ramp
         self._offsets.reset()
 
     def take_over(self, packets: Sequence[CommandPacket]) -> None:
@@ -223,8 +227,11 @@ class Horizon:
         if self._read is not None and self._learns and self._lag:
             since = (observation.stamp - self._read[0]) / self.period
             if 0.5 < since < _LEARNED_OVER + 0.5:
-                held = self._sent.held_over(self._read[0], round(since))
-                self._lag.observe(self._read[1], held, measured)
+                begin, ticks = self._read[0], round(since)
+                played = self._sent.played(begin - self.period, ticks + 1)
+                self._lag.observe(self._read[1], played, measured)
+                before = self._lag.weight
+                self._sent.ramp = np.array([before, 1.0 - before]) if before else HELD
         self._remember_inputs(observation.stamp, measured)
         self._read = observation.stamp, measured
         if self._offsets.active:
@@ -255,8 +262,9 @@ class Horizon:
         decays, step = self._decays()
         of_held = np.where(self._reached, step * decays[self._ticks_after], 0.0)
         free = decays[:, None] * approach[-1]
-        if len(self._ramp) > 1:  # the first of the commands is approached from the one before it
-            free += self._ramp[0] * np.outer(of_held[0], previous)
+        ramp = self._sent.ramp
+        if len(ramp) > 1:  # the first of the commands is approached from the one before it
+            free += ramp[0] * np.outer(of_held[0], previous)
         rows = slice(delay + 1, delay + 1 + self.ticks)
         offsets = self._offsets.ahead(delay, self.ticks) if self._offsets.active else None
         raw = past is not None  # gains and offsets come behind the memory, which follows readings
@@ -270,7 +278,7 @@ class Horizon:
                 float(decays[1]),
                 step * estimated.gain,
                 (1.0 - decays[1]) * estimated.offset,
-                self._ramp,
+                ramp,
             ),
             remembered=None if past is None else past[-1],
             estimated=estimated,
@@ -331,9 +339,10 @@ class Horizon:
 
         The lag is linear: one product per batch instead of N strided updates.
         """
-        of_one = self._ramp[-1] * of_held
-        if len(self._ramp) > 1:
-            of_one[:-1] += self._ramp[0] * of_held[1:]
+        ramp = self._sent.ramp
+        of_one = ramp[-1] * of_held
+        if len(ramp) > 1:
+            of_one[:-1] += ramp[0] * of_held[1:]
         ticks, channels = self.ticks, len(gain)
         response = np.zeros((ticks, channels, ticks + 1, channels))
         for channel in range(channels):

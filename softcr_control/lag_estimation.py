@@ -1,12 +1,16 @@
 """The lag of the inputs from commands and readings; the paper fits it once, (32).
 
 Inputs are measured, so the lag needs no model: with a = exp(-pole dt) and b = gain / pole (1 - a) a
-reading follows p[k + 1] = a p[k] + b u[k], which is linear in (a, b). All inputs share one lag, as
-in the robot file. Least squares with the file's lag as prior; old samples fade back to it.
+reading follows p[k + 1] = a p[k] + b (u[k] + w (u[k - 1] - u[k])), which is linear in (a, b, b w).
+The weight w of the command before its own tick's says how late commands begin to act, in ticks,
+whatever the cause: the ramp of the valves, or a delay that nobody told. All inputs share one lag,
+as in the robot file. Least squares with the file's lag as prior; old samples fade back to it.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,6 +22,7 @@ _NOISE = 0.1  # of a reading against the model [units]
 # pass for a faster lag.
 _MOVING = 2.0  # [units]
 _POLE_DEVIATION, _RATIO_DEVIATION = 0.2, 0.02  # of the file's pole and steady ratio [-]
+_WEIGHT_DEVIATION = 0.2  # of the command before [-]
 _MEMORY = 20.0  # of motion [s]
 _FOLLOWED = (0.5, 2.0)
 """Motion of readings, as a share of what the file's lag makes of the commands, that passes for
@@ -43,32 +48,42 @@ class LagEstimator:
         period: of a tick [s].
         ranges: (m,) highest minus lowest value of each input; what passes for noise or for motion
             is a part of it.
+        weight: of the command before, as it is told; see `command_ramp`.
 
     Attributes:
         lag: the estimate.
+        weight: the estimate, from 0 to 1.
     """
 
-    def __init__(self, lag: PressureLag, period: float, ranges: np.ndarray) -> None:
-        self._file, self._period = lag, period
+    def __init__(
+        self, lag: PressureLag, period: float, ranges: np.ndarray, weight: float = 0.0
+    ) -> None:
+        self._file, self._told, self._period = lag, weight, period
         units = (np.asarray(ranges, float) / _UNITS).tolist()
         self._scales = [_Scale(1.0 / unit, _MOVING * unit) for unit in units]
         self._fading = math.exp(-period / _MEMORY)
         self._forgetting = math.exp(-period / _FOLLOWED_MEMORY)
         decay, ratio = math.exp(-lag.pole * period), lag.gain / lag.pole
         self._known = decay, ratio * (1.0 - decay)
-        # (a, b) by relative changes of pole and ratio
-        by_pole = -lag.pole * period * decay
-        slopes = np.array([[by_pole, 0.0], [-ratio * by_pole, ratio * (1.0 - decay)]])
-        root = slopes * (_POLE_DEVIATION, _RATIO_DEVIATION)
+        # (a, b, b w) by relative changes of pole and ratio, and by w
+        by_pole, by_ratio = -lag.pole * period * decay, ratio * (1.0 - decay)
+        slopes = np.array(
+            [
+                [by_pole, 0.0, 0.0],
+                [-ratio * by_pole, by_ratio, 0.0],
+                [-weight * ratio * by_pole, weight * by_ratio, by_ratio],
+            ]
+        )
+        root = slopes * (_POLE_DEVIATION, _RATIO_DEVIATION, _WEIGHT_DEVIATION)
         information = np.linalg.inv(root @ root.T)
-        target = information @ (decay, ratio * (1.0 - decay))
-        # of the normal equations [[aa, ab], [ab, bb]] (a, b) = (ta, tb): aa, ab, bb, ta, tb
-        self._prior = (*information[[0, 0, 1], [0, 1, 1]].tolist(), *target.tolist())
+        target = information @ (decay, by_ratio, weight * by_ratio)
+        # of the normal equations: their upper triangle, row by row, then their right-hand side
+        self._prior = (*information[np.triu_indices(3)].tolist(), *target.tolist())
         self.reset()
 
     def reset(self) -> None:
         """Back to the file's."""
-        self.lag, self._sums = self._file, self._prior
+        self.lag, self.weight, self._sums = self._file, self._told, self._prior
         self._wanted = self._shared = (
             0.0  # what commands should move, and what did with it [units^2]
         )
@@ -81,60 +96,61 @@ class LagEstimator:
 
         Args:
             before, after: (m,) readings [unit of the inputs].
-            commands: (n, m) held in the n ticks in between.
+            commands: (1 + n, m) of the tick before, and of the n ticks in between.
         """
         samples = zip(
             self._scales, before.tolist(), commands.T.tolist(), after.tolist(), strict=True
         )
         moving = [
-            (scale.per_unit * p, [scale.per_unit * u for u in held], scale.per_unit * q)
-            for scale, p, held, q in samples
-            if math.isfinite(q) and any(abs(u - p) > scale.moving for u in held)
+            (scale.per_unit * p, [scale.per_unit * u for u in sent], scale.per_unit * q)
+            for scale, p, sent, q in samples
+            if math.isfinite(q) and any(abs(u - p) > scale.moving for u in sent[1:])
         ]
         if not moving or not self._follows(moving):
             return
         # plain numbers: three samples are too few for arrays (41 us instead of 8)
-        new = [0.0] * 5
-        for p, held, q in filter(self._is_plausible, moving):
-            a, b, rest = self._linear(p, held)
+        new = [0.0] * 9
+        for p, sent, q in filter(self._is_plausible, moving):
+            a, b, c, rest = self._linear(p, sent)
             q -= rest
-            new = [s + n for s, n in zip(new, (a * a, a * b, b * b, a * q, b * q), strict=True)]
+            products = (a * a, a * b, a * c, b * b, b * c, c * c, a * q, b * q, c * q)
+            new = [s + n for s, n in zip(new, products, strict=True)]
         kept, renewed = self._fading, 1.0 - self._fading
         self._sums = tuple(
             kept * s + renewed * o + n / _NOISE**2
             for s, o, n in zip(self._sums, self._prior, new, strict=True)
         )
-        aa, ab, bb, ta, tb = self._sums
-        determinant = aa * bb - ab * ab
-        self.lag = self._bounded(
-            (bb * ta - ab * tb) / determinant, (aa * tb - ab * ta) / determinant
-        )
+        decay, gain, of_before = _solved(self._sums)
+        self.lag = self._bounded(decay, gain)
+        self.weight = min(max(of_before / gain, 0.0), 1.0) if gain > 0.0 else self._told
 
-    def _linear(self, p: float, held: list[float]) -> tuple[float, float, float]:
-        """Slopes of the reading after held commands by a and by b, and what does not depend on
-        them, about what is known of them now; p is the reading before."""
+    def _linear(self, p: float, sent: list[float]) -> tuple[float, float, float, float]:
+        """Slopes of the reading after commands by a, b and b w, and what does not depend on them,
+        about what is known of them now; p is the reading before."""
         a = math.exp(-self.lag.pole * self._period)
         b = self.lag.gain / self.lag.pole * (1.0 - a)
-        by_a = by_b = 0.0
+        by_a = by_b = by_c = 0.0
         rest = p
-        for u in held:
-            by_a, by_b, rest, p = p + a * by_a, u + a * by_b, -a * (p - rest), a * p + b * u
-        return by_a, by_b, rest
+        for last, u in pairwise(sent):
+            held = u + self.weight * (last - u)
+            by_a, by_b, by_c = p + a * by_a, u + a * by_b, last - u + a * by_c
+            rest, p = -a * (p - rest), a * p + b * held
+        return by_a, by_b, by_c, rest
 
-    def _asked(self, p: float, held: list[float]) -> float:
-        """How far the file's lag has a reading p move under held commands."""
+    def _asked(self, p: float, sent: list[float]) -> float:
+        """How far the file's lag has a reading p move under commands."""
         decay, gain = self._known
         begin = p
-        for u in held:
-            p = decay * p + gain * u
+        for last, u in pairwise(sent):
+            p = decay * p + gain * (u + self.weight * (last - u))
         return p - begin
 
     def _follows(self, moving: list[tuple[float, list[float], float]]) -> bool:
         """Whether readings go where the commands ask them to."""
         self._wanted *= self._forgetting
         self._shared *= self._forgetting
-        for p, held, q in moving:
-            asked = self._asked(p, held)
+        for p, sent, q in moving:
+            asked = self._asked(p, sent)
             self._wanted += asked * asked
             self._shared += asked * (q - p)
         least, most = _FOLLOWED
@@ -142,8 +158,8 @@ class LagEstimator:
 
     def _is_plausible(self, sample: tuple[float, list[float], float]) -> bool:
         """Whether a reading moved about as the file's lag has it."""
-        p, held, q = sample
-        asked = self._asked(p, held)
+        p, sent, q = sample
+        asked = self._asked(p, sent)
         return abs(q - p - asked) <= _PLAUSIBLE * abs(asked) + 2.0 * _NOISE
 
     def _bounded(self, decay: float, gain: float) -> PressureLag:
@@ -155,3 +171,14 @@ class LagEstimator:
         ratio = min(max(gain / (1.0 - decay), known / _RATIO_RANGE), known * _RATIO_RANGE)
         pole = -math.log(decay) / self._period
         return PressureLag(ratio * pole, pole)
+
+
+def _solved(sums: Sequence[float]) -> tuple[float, float, float]:
+    """Of three normal equations, the upper triangle and the right-hand side: what solves them."""
+    aa, ab, ac, bb, bc, cc, ta, tb, tc = sums
+    ab, ac = ab / aa, ac / aa
+    bb, bc, cc = bb - aa * ab * ab, bc - aa * ab * ac, cc - aa * ac * ac
+    tb, tc, bc = tb - ab * ta, tc - ac * ta, bc / bb
+    c = (tc - bc * tb) / (cc - bb * bc * bc)
+    b = tb / bb - bc * c
+    return ta / aa - ab * b - ac * c, b, c

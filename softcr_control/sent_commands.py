@@ -31,17 +31,18 @@ class SentCommands:
         sent.answer(commands)
 
     Args:
-        ramp: weights of the last commands in what is held over a tick, the newest last; see
-            `command_ramp`.
+        ramp: as told, see below.
         period: of a tick [s].
 
     Attributes:
+        ramp: weights of the last commands in what is held over a tick, the newest last; see
+            `command_ramp`.
         due: when the answer to the last observation begins to count [s].
         shift: ticks by which that is later than for the answer before it.
     """
 
     def __init__(self, ramp: np.ndarray, period: float) -> None:
-        self._ramp, self._period = ramp, period
+        self.ramp, self._period = ramp, period
         self.reset()
 
     def reset(self) -> None:
@@ -96,17 +97,17 @@ class SentCommands:
     @property
     def pending(self) -> np.ndarray:
         """(delay, m) held in the ticks until the answer begins to count."""
-        return self.held_over(self._stamp, self._delay)
+        ticks = range(self._delay)
+        return np.array([self.held(self._stamp + tick * self._period) for tick in ticks])
 
-    def held_over(self, begin: float, ticks: int) -> np.ndarray:
-        """(ticks, m) what the commands amount to in the ticks from a time [s] on."""
-        return np.array([self.held(begin + tick * self._period) for tick in range(ticks)])
+    def played(self, begin: float, ticks: int) -> np.ndarray:
+        """(ticks, m) the commands of the ticks from a time [s] on."""
+        return np.array([self.at(begin + tick * self._period) for tick in range(ticks)])
 
     def held(self, begin: float) -> np.ndarray:
         """(m,) what the commands amount to, held over the tick that begins at a time [s]."""
-        count = len(self._ramp)
-        rows = [self.at(begin - (count - 1 - back) * self._period) for back in range(count)]
-        held: np.ndarray = self._ramp @ np.array(rows)
+        before = len(self.ramp) - 1
+        held: np.ndarray = self.ramp @ self.played(begin - before * self._period, before + 1)
         return held
 
     def at(self, begin: float) -> np.ndarray:

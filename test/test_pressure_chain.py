@@ -286,9 +286,7 @@ def test_a_turned_chamber_is_that_of_a_turned_robot(name, place, pressures):
         CosseratRod(robot.replace(actuators=each, pressure_chain=None), 5)
         for each in (robot.actuators, actuators)
     )
-    before, wanted = (
-        rod.tip_pose(rod.equilibrium(pressures))[:3, 3] for rod in (straight, turned)
-    )
+    before, wanted = (rod.tip_pose(rod.equilibrium(pressures))[:3, 3] for rod in (straight, turned))
     row = numbers(model, **{f"chamber_angle_{place + 1}": 1e-3})
     found = model.observe((TIP,), model.equilibrium(pressures, row[0])[None], None, row)[TIP][0]
     assert np.linalg.norm(wanted - before) > 4e-6
@@ -300,7 +298,7 @@ def test_two_chambers_of_a_segment_cannot_be_turned(taken):
     """Neither can make the moment about the other axis, whatever the chambers elsewhere do."""
     robot = load_robot("two_segments")
     kept = robot.actuators[1:] if taken == "first" else robot.actuators[:-1]
-    with pytest.raises(UserError, match="three or more around the centre line, from and to the same"):
+    with pytest.raises(UserError, match="three or more around the centre line"):
         make_model("rod", robot.replace(actuators=kept, pressure_chain={"chamber_angles": True}))
 
 
