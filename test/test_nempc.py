@@ -198,11 +198,21 @@ def test_delay_is_compensated(delay):
     model = LinearModel()
     errors = {}
     for told in (1, 2, 3):
-        controller = make(model, rate=1e-3)
+        controller = make(model, rate=1e-3, estimate_lag=False)
         errors[told] = closed_loop(controller, model, 2.0, delay=delay, told=told)[0][70:].mean()
     right = errors.pop(delay)
     assert right < 1e-3
     assert right < 0.2 * min(errors.values())
+
+
+def test_a_delay_of_a_tick_more_than_told_is_found():
+    model = LinearModel()
+    found, known = (
+        closed_loop(make(model, rate=1e-3, estimate_lag=learns), model, 2.0, delay=2, told=1)[0]
+        for learns in (True, False)
+    )
+    assert known[70:].mean() > 5e-3
+    assert found[70:].mean() < 1e-3
 
 
 def test_a_learned_tip_offset_brings_the_tip_of_another_plant_to_its_goal():
