@@ -96,7 +96,7 @@ class StrainRegulator:
         """(m,) torques [N m, N] for the tick that begins `delay` ticks from now.
 
         Raises:
-            UserError: the reference tells no strains, or too few rows.
+            UserError: the reference gives no strains, or too few rows.
         """
         delay, size = observation.delay, self._model.inputs.size
         wanted = _wanted(observation, delay + 2)[:, :size]
@@ -134,7 +134,7 @@ def _wanted(observation: Observation, rows: int) -> np.ndarray:
     states = observation.reference.states
     if states is None or not np.isfinite(states[:rows]).all():
         raise UserError(
-            "strain regulator: the reference tells no strains; choose one that does, such as "
+            "strain regulator: the reference gives no strains; choose one that does, such as "
             "strain_setpoints, strain_sines, setpoint or trajectory"
         )
     if len(states) < rows:

@@ -1,7 +1,7 @@
 """The estimator: what actuators and cameras measure in, the robot's state and tip out.
 
 There is one tick per sample of the actuators, with the cameras' sample of its stamp or, where that
-is overdue, without. After a hole that is too long to predict through the estimator begins anew.
+is overdue, without. After a hole that is too long to predict through the estimator starts again.
 """
 
 from collections.abc import Callable, Iterable, Mapping

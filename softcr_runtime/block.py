@@ -207,7 +207,7 @@ class BlockBase:
         """What makes it go on with other live settings, done between two ticks and in their thread.
 
         What takes time, or can fail, is done before that is returned. What an earlier tick used
-        stays as it is: nothing begins anew.
+        stays as it is: nothing starts again.
 
         Args:
             settings: validated; they differ from its own in live ones only.

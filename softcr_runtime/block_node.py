@@ -135,7 +135,7 @@ class BlockNode(LoopNode):
         self._guard.time_jumped(seconds)
         self._last_stamp = self._last_clock = 0
         self._note(TickRecord(JUMP, max(self._now_stamp(), 1), seconds))
-        return f"{self._running.title} begins anew"
+        return f"{self._running.title} starts again"
 
     def accept_settings(self, candidate: NodeSettings) -> None:
         self._prepared = self._running.prepared(candidate)

@@ -160,7 +160,7 @@ def _sections(content: Mapping[Any, Any], above: str, path: str) -> Iterator[Sec
         words = str(key).strip("/").split("/")
         name = "/".join([above, *words])
         if not all(_NAME.fullmatch(word) for word in words) or name.count("**") > 3:
-            raise UserError(f"{path}: {key!r}: is no name of a node, such as /estimator or /**")
+            raise UserError(f"{path}: {key!r}: is not a name of nodes, such as /estimator or /**")
         if not isinstance(inner, dict):
             raise UserError(
                 f"{path}: {name}: holds {inner!r}, must hold a mapping with {_KEY}, or names of "

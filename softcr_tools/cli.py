@@ -48,7 +48,7 @@ _COMMANDS = {
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
     app.command(f"softcr_{_place}", name=_name, help=_text, sort_key=_order)
-_OF_NODES = Group("Running nodes, where no ros2 command is installed", sort_key=1)
+_OF_NODES = Group("Running nodes, without the ros2 command", sort_key=1)
 for _order, (_name, (_place, _text)) in enumerate(ROS_COMMANDS.items()):
     app.command(f"softcr_tools.{_place}", name=_name, help=_text, group=_OF_NODES, sort_key=_order)
 app.command(

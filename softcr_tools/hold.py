@@ -147,7 +147,7 @@ class _Operator:
         self._node = rclpy.create_node("hold", namespace=absolute(namespace))
         self._publisher = self._node.create_publisher(Joy, _TOPIC, qos(_TOPIC))
         place = f" in {absolute(namespace)}" if namespace else ""
-        self._safety, self._answer = f"no valves were heard yet{place}", ""
+        self._safety, self._answer = f"no valves seen yet{place}", ""
         self._reset = self._node.create_client(Trigger, "valves/reset")
         self._node.create_subscription(
             TOPICS["safety/state"].message_class(), "safety/state", self._hear, qos("safety/state")
@@ -165,7 +165,7 @@ class _Operator:
     def reset(self) -> None:
         """Ask the valves to forget what a vent has latched."""
         if not self._reset.service_is_ready():
-            self._answer = "nobody answers to valves/reset"
+            self._answer = "no answer from valves/reset"
             return
         self._answer = "asked to reset"
         answer = self._reset.call_async(self._request())

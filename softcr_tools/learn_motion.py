@@ -66,7 +66,7 @@ def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMo
     settings = run.said(("reference",), "settings")
     start = run.said(("reference",), "start_stamp")
     if not settings or not {"learned", "duration"} <= settings.keys() or start is None:
-        raise UserError("the run has no motion that repeats: its reference told no begin of one")
+        raise UserError("the run has no motion to repeat: its reference published no beginning")
     told = next((topic for topic in _REFERENCES if (topic, "period") in run.bag.signals), "")
     known = "name" in run.bag.robot
     if not (told and known) or run.window is None or len(run.measured_tip) < 2:

@@ -106,7 +106,7 @@ def train(
     for name, value in card.validation.items():
         say(console, f"{name.removesuffix(' mm')}: {value:.3f} mm mean over 4 s of free running")
     say(console, f"{time.monotonic() - begun:.0f} s in all; {files_of(output)[0]}")
-    say(console, f"judge it with: softcr verify-surrogate --robot {robot} --network {output}")
+    say(console, f"evaluate it with: softcr verify-surrogate --robot {robot} --network {output}")
     return 0
 
 

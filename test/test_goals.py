@@ -372,7 +372,7 @@ def test_a_stream_is_followed_and_a_silent_one_lets_the_tip_stand(desk):
     desk.tick(300, stream=np.array(OTHER))
     np.testing.assert_allclose(desk.tips[-1], OTHER, atol=1e-5)
     desk.tick(60, stream=np.array(FAR))
-    assert "outside of the workspace: the tip stands" in desk.states[-1].message
+    assert "outside of the workspace: the tip stops" in desk.states[-1].message
     np.testing.assert_allclose(desk.tips[-1], OTHER, atol=2e-2)
     desk.block.act("cancel")
     desk.tick(50, stream=np.array(NEAR))

@@ -116,7 +116,7 @@ def test_where_nobody_is_heard_the_line_says_so(capsys, monkeypatch):
     monkeypatch.setenv("ROS_DOMAIN_ID", "101")  # of no worker of the tests
     assert cli.main(["call", "valves/reset", "--timeout", "0.5"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "no service is heard at all (looked on ROS domain 101" in line
+    assert "no service is visible at all (looked on ROS domain 101" in line
 
 
 def test_a_service_is_found_and_called_in_time(capsys):

@@ -197,7 +197,7 @@ def test_a_pressure_fault_vents_from_every_state_and_latches_until_it_is_reset(b
     assert not asked.enabled
     first = "let go of the deadman's switch, then reset it"
     assert asked.blockers == (f"latched M, pressure fault: {fault}: {first}",)
-    assert not bench.reset().enabled  # the handshake begins anew
+    assert not bench.reset().enabled  # the handshake starts again
     assert not bench.run(0.25, enable=True).enabled
     assert bench.run(0.1).enabled
 

@@ -81,7 +81,7 @@ def test_a_strain_robot_has_its_own_defaults_and_a_given_option_wins():
     [
         ({"payload_kg": "0.1"}, "payload_kg = 0.1: has no meaning for robot"),
         ({"loads": "tip_pull"}, "has no meaning for robot"),
-        ({"reference": "tip_circle"}, "tells the tip alone, and the regulator needs strains"),
+        ({"reference": "tip_circle"}, "gives only the tip, and the regulator needs strains"),
         ({"reference": "goal"}, "is for rods and arms"),
         ({"estimator": "cc"}, "is a rod's; must be one of shape, rod"),
         ({"model_file": "pcs_one_segment"}, "is driven by bending_1, shear_1, axial_1, but robot"),
@@ -308,7 +308,7 @@ def test_a_reference_of_tips_alone_is_refused():
     regulator = StrainRegulator(ControlContext(TWO, MODEL, 0.005), StrainRegulatorSettings())
     told = observation(np.zeros(12), STRAINS)
     tips = replace(told, reference=replace(told.reference, states=None))
-    with pytest.raises(UserError, match="the reference tells no strains"):
+    with pytest.raises(UserError, match="the reference gives no strains"):
         regulator.command(tips)
     with pytest.raises(UserError, match=r"proportional .* must be 3 gains"):
         StrainRegulator(

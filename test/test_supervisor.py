@@ -305,7 +305,7 @@ def test_the_death_of_a_spare_node_is_told_and_the_run_goes_on(tmp_path, capfd):
     run = RunWithSpare(tmp_path, duration=1.5, then=[("run_started", kill)])
     assert run.outcome.exit_code == 0
     assert capfd.readouterr().err == ""
-    assert "node watcher died (signal 9): the run goes on without" in run.out
+    assert "node watcher died (signal 9): the run continues without" in run.out
     assert run.record["ended_by"] == "duration"
     (death,) = run.record["deaths"]
     assert death["node"] == "watcher"

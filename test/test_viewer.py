@@ -202,7 +202,7 @@ def test_what_is_silent_is_not_drawn_as_present():
     assert "2.0 kPa" in values_html(picture, 10.7)
     assert "2.0 kPa" not in values_html(picture, 11.2)
     assert "silent for 2 s" in state_html(picture, 12.1, {})
-    assert "never heard" in state_html(picture, 12.1, {})
+    assert "never received" in state_html(picture, 12.1, {})
 
 
 def test_foreign_words_are_escaped():

@@ -186,7 +186,7 @@ class ApccBlock(BlockBase):
                 f"{_CALIBRATION_FRAMES} are needed"
             )
         if self._holding == "no poses":
-            raise UserError("zero state: there are no poses now")
+            raise UserError("zero state: no poses arrive now")
         self._found = found = zero_state(np.array(frames), self.robot.base)
         places, lengths = (
             np.round(each, 4).tolist() for each in (found.places, found.rest_lengths)

@@ -346,12 +346,12 @@ class GoalReference(BlockBase):
         stamp, target = self._stream
         if abs(now - stamp) > 1e9 * self.settings.patience:
             if complain:
-                self._say(f"{STREAM} is silent: the tip stands", warns=True)
+                self._say(f"{STREAM} is silent: the tip stops", warns=True)
             return None
         if not self._workspace.contains(target[:_PLACE]):
             if complain:
                 self._say(
-                    f"({_told(target[:_PLACE])}) m is outside of the workspace: the tip stands",
+                    f"({_told(target[:_PLACE])}) m is outside of the workspace: the tip stops",
                     warns=True,
                 )
             return None

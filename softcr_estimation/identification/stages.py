@@ -391,7 +391,7 @@ def _of_chain(result: Identified, motion: Samples | None) -> Identified:
     if robot.pressure_chain is None:
         return result
     if motion is None or TIP_POSITION not in motion.recording.outputs:
-        return _with(result, None, wanted, "", "no motion of the tip that could tell the chain")
+        return _with(result, None, wanted, "", "no motion of the tip that determines the chain")
     try:
         fit = identify_chain(robot, motion.recording)
     except ValueError as error:

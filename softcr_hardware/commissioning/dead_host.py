@@ -38,6 +38,6 @@ def release_findings(seconds: float, name: str) -> list[Finding]:
         return []
     return [
         Finding(
-            words=f"{name} stayed filled: the deadman's switch was not released, or nobody heard it"
+            words=f"{name} stayed filled: the deadman's switch was not released or not received"
         )
     ]

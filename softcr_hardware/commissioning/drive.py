@@ -95,7 +95,7 @@ class Drive:
         self._calm = 0.0
 
     def found_reversed(self, channel: int) -> None:
-        """A channel's valve fills where it must exhaust: let its air out through the other end."""
+        """A channel's valve fills when it should exhaust: let its air out through the other end."""
         self.reversed[channel] = True
         self._run(channel, lambda time: -1.0, _VENTED, self.bench.calm_period)
 

@@ -1,4 +1,4 @@
-"""Whether each valve exhausts where it must: the first thing to know once the air is on.
+"""Whether each valve exhausts when it should: the first thing to know once the air is on.
 
 All valves are closed, and one after the other opens a little towards its exhaust. A vented chamber
 stays where it is; one whose valve is wired in reverse fills.

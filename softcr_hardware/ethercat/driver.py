@@ -240,7 +240,7 @@ class ValveDriver:
 
     def use_safety(self, settings: SafetySettings) -> None:
         """Other numbers for the state machine and the commands; only while the valves are
-        disarmed, in the thread of `tick`. Whoever counted on the old ones begins anew.
+        disarmed, in the thread of `tick`. Whoever counted on the old ones starts again.
 
         Raises:
             UserError: the valves are enabled.

@@ -237,7 +237,7 @@ class ForceTorque(LoopNode):
         box = (self._box.settings if self._box else None) or BoxSettings()
         warnings = [said for said in (driver.box_change, driver.bias_problem) if said]
         if box.filter:
-            warnings.append(f"the box filters (number {box.filter}): its delay is not told")
+            warnings.append(f"the box filters (number {box.filter}): its delay is unknown")
         if driver.rest_error > self.settings.rest_tolerance:
             error = f"{driver.rest_error:.1f} N off the resting rod"
             warnings.append(f"{error}: vent, then call ~/bias")

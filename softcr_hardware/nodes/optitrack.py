@@ -243,7 +243,7 @@ class Optitrack(LoopNode):
             self._stamps_told = True
             late = 1e3 * self.settings.received_latency
             self.get_logger().warning(
-                "Motive does not tell when the cameras exposed (USB cameras?): poses are stamped "
+                "Motive does not send the times of exposures (USB cameras?): poses are stamped "
                 f"{late:.1f} ms before it had their data (parameter received_latency)"
             )
 

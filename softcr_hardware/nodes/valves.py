@@ -313,7 +313,7 @@ class Valves(LoopNode):
                 heard, value = min(heard, stamped), value.pressed
                 if letter.value.vents:
                     self.get_logger().info(
-                        "a vent is asked for, by the operator's button", throttle_duration_sec=1.0
+                        "the operator's button requests a vent", throttle_duration_sec=1.0
                     )
                     driver.vent()
             elif several and sources[letter.topic] == "command":
@@ -425,7 +425,7 @@ class Valves(LoopNode):
             response.success = True
             response.message = "no bus is open: the terminals themselves keep the exhausts open"
             return response
-        self.get_logger().info("a vent is asked for, by the service vent")
+        self.get_logger().info("the service vent requests a vent")
         response.success = _vent(self._driver)
         response.message = "vented" if response.success else "asked for; the fast cycle is late"
         return response
@@ -466,7 +466,7 @@ class Valves(LoopNode):
         response.success = _wait(driver, lambda now: now.generation != before, _ANSWER_TIME)
         switch = driver.report.decision.switch
         if response.success:
-            response.message = "reset; the handshake begins anew"
+            response.message = "reset; the handshake starts again"
         elif switch in (Switch.RELEASED, Switch.NOT_REQUIRED):
             response.message = "asked for; the fast cycle is late"
         else:

@@ -116,7 +116,7 @@ def _refuse_what_is_no_table(database: apsw.Connection, table: str) -> None:
     rows = database.execute("SELECT type, sql FROM sqlite_master WHERE lower(name) = ?", (table,))
     for kind, sql in rows:
         if kind != "table" or not str(sql).lstrip().upper().startswith("CREATE TABLE"):
-            raise Damaged(f"cannot be read ({table} is no table)")
+            raise Damaged(f"cannot be read ({table} is not a table)")
     columns = database.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))
     if any(hidden for _, hidden in columns):
         raise Damaged(f"cannot be read ({table} has computed columns)")

@@ -181,7 +181,7 @@ class RecordedRun:
             return answered_estimates(self.bag, block, block.settings.lockstep), ""
         if self.unpaired is not None and self.bag.find(block.outputs[0]) is not None:
             return told_estimates(self.bag, block, self.unpaired), ""
-        return joined_by_time(self.bag, block), "the run does not tell what it used"
+        return joined_by_time(self.bag, block), "the run does not say what it used"
 
     def _with_changes(self, node: str, records: list[TickRecord]) -> list[TickRecord]:
         """Records with the live changes of the run among them."""

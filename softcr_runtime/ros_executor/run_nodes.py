@@ -54,7 +54,7 @@ class RunNodes:
         process_of: the process of each node that was ever started.
         clients: ask a node for its state, and for changes of it, by name.
         ends: how nodes ended before they were asked to, by name.
-        standby: controllers that command no more; the run goes on without them.
+        standby: controllers that command no more; the run continues without them.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class RunNodes:
             process.close()
 
     def are_spare(self, names: Sequence[str]) -> bool:
-        """Whether the run goes on without these nodes."""
+        """Whether the run continues without these nodes."""
         spare = {part.name for part in self._system.parts if part.spare} | self.standby
         return spare.issuperset(names)
 

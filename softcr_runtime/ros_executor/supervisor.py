@@ -308,7 +308,7 @@ class Supervisor:
             why = f": {complaint}" if end.signal is None and complaint else ""
             failure = RunFailure(f"{who} died ({end}){why}", "death")
         if self._active and self._nodes.are_spare(process.names):
-            say(self._console, f"{failure}: the run goes on without", "yellow")
+            say(self._console, f"{failure}: the run continues without", "yellow")
             return
         if not self._going_down:
             raise failure

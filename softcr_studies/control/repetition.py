@@ -136,7 +136,7 @@ STUDY = Study(
     exact="Plants are those of robustness/plants, on the trajectory of Experiment 4a for 6 s with "
     f"{GRADIENT_MPC}. What is learned is learned from measured tips alone, as `softcr learn "
     "motion` does with its usual gain and smoothing; what is told is the true tip from 2 s on. "
-    "Every run has noise of its own, and its plant begins anew. A run's filter begins with the "
+    "Every run has noise of its own, and its plant starts again. A run's filter begins with the "
     "parameters that the last run's ended with, and with the usual deviations; that of the first "
     "one, and where it is said, of each one, with the numbers of the file.",
     about={"repetitions": REPETITIONS, "duration_s": DURATION, "settled_from_s": SETTLED},

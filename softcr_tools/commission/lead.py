@@ -64,7 +64,7 @@ def _do(session: Session, step: Step, path: Path, say: Say) -> bool:
         result = step.run(session)
     except Interrupted as interruption:
         say(f"  ended: {interruption}; all chambers exhaust", "bold red")
-        say("  run the same command again: it goes on with this step", "")
+        say("  run the same command again: it continues with this step", "")
         return False
     except UserError as error:
         words = f"{step.name}: {error}"

@@ -257,5 +257,5 @@ def _verdict(fine: bool, done: bool, daily: bool) -> str:
     if fine:
         return "the bench is as its files say" if daily else "the bench is commissioned"
     if not done:
-        return "not finished: the same command goes on where it ended"
-    return "mend what is marked, then run the same command again"
+        return "not finished: the same command continues from here"
+    return "correct what is marked, then run the same command again"

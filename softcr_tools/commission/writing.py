@@ -102,7 +102,7 @@ def write_files(session: Session, directory: Path) -> list[str]:
         lines += _written(path, _mounting(session).model_dump(mode="json"), session)
         load_mounting(path)
     if not commissioned(session):
-        lines.append("station.yaml: guard.commissioned is false until all is mended")
+        lines.append("station.yaml: guard.commissioned is false until everything is corrected")
     record.save(directory / "record.yaml")
     return lines
 

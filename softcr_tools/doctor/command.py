@@ -132,7 +132,7 @@ def _looks(patient: Patient, hardware: bool) -> list[tuple[str, Callable[[], lis
 def _optitrack(patient: Patient) -> list[Finding]:
     from softcr_hardware.optitrack.protocol import DATA_PORT as data
 
-    mend = f"stop who has it (ss -ulpn | grep {data}), or let Motive send unicast"
+    mend = f"stop the program that uses it (ss -ulpn | grep {data}), or let Motive send unicast"
     return [
         *sensors.optitrack(patient.optitrack),
         network.port("OptiTrack multicast", "0.0.0.0", "udp", data, WARN, mend),

@@ -184,7 +184,7 @@ def discovery(namespace: str = "") -> list[Finding]:
     domain = int(text) if text.isdecimal() else 0
     if domain <= LARGEST_DOMAIN:
         first, step = _DOMAIN_PORTS
-        mend = "another ROS_DOMAIN_ID; ss -ulpn shows who has the port"
+        mend = "another ROS_DOMAIN_ID; ss -ulpn shows which program uses it"
         found.append(port("DDS discovery", "0.0.0.0", "udp", first + step * domain, FAIL, mend))
     found.append(check_runs(running_namespaces(str(domain)), domain, namespace))
     return found

@@ -164,7 +164,7 @@ class Viewer(Node):
     def _ask(self, name: str) -> None:
         client = self._askable[name]
         if not client.service_is_ready():
-            self.page.say(f"nobody answers to valves/{name}: no valves are running here")
+            self.page.say(f"no answer from valves/{name}: no valves are running here")
             return
         self.page.say(f"asked to {name} ...")
         self._asking = time.monotonic(), client.call_async(Trigger.Request())

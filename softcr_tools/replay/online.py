@@ -158,7 +158,7 @@ def publish(
             for topic, name in names.items()
         }
         if not _finds_a_reader(publishers[held[0]], wait):
-            say(console, f"nobody subscribed within {wait:g} s: publishing all the same")
+            say(console, f"no subscriber within {wait:g} s: publishing all the same")
         _play(bag, space, publishers, rate, console, others)
         time.sleep(_LAST_WORDS_TIME)
         node.destroy_node()

@@ -610,7 +610,7 @@ def _problems(run: Run) -> Iterator[str]:
         yield "without a simulator's truth the tip errors are against mocap, noise included"
     if not run.bag.robot:
         what = "shape and the model's tip" if run.is_tendon_driven else "errors per length"
-        yield f"no node told its robot: {what} are missing"
+        yield f"no node published its robot: {what} are missing"
     ticks, followed = len(run.tip.between(*(run.judged or (0, 0)))), len(run.tracking_error())
     if followed < COVERED * ticks:
         yield f"tip errors cover {followed} of {ticks} ticks: the others had no reference"

@@ -80,7 +80,7 @@ def _list(participant: Participant, all: bool, json: bool) -> int:
     if json:
         print(json_format.dumps(found, indent=2))
     elif not found:
-        show(f"no service is heard ({whereabouts()})")
+        show(f"no service is visible ({whereabouts()})")
     else:
         rows = [(str(each["service"]), ", ".join(each["types"])) for each in found]
         print_table(("service", "type"), rows)

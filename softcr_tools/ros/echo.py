@@ -62,7 +62,7 @@ def echo(
         ):
             ears = sorted({node_of(each) for each in participant.subscriptions(name)})
             raise Unanswered(
-                f"topic {name}: nobody publishes it; it is heard by {', '.join(ears) or 'nobody'}"
+                f"topic {name}: it has no publisher; subscribers: {', '.join(ears) or 'none'}"
             )
         messages: deque[Any] = deque()
         participant.hear(name, kind, lambda message: messages.append(_read(message)), raw)

@@ -85,7 +85,7 @@ def _publisher(participant: Participant, goal: Any) -> Callable[[], None]:
     publisher = participant.node.create_publisher(TOPICS[topic].message_class(), name, qos(topic))
     timeout = participant.connection.timeout
     if not participant.wait(lambda: bool(publisher.get_subscription_count()), timeout):
-        raise Unanswered(f"topic {name}: nobody hears it within {timeout:g} s")
+        raise Unanswered(f"topic {name}: no subscriber appeared within {timeout:g} s")
 
     def publish() -> None:
         publisher.publish(encode(goal, participant.node.get_clock().now().nanoseconds))

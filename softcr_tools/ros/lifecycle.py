@@ -85,7 +85,7 @@ def set_(node: str, transition: str, /, *, connection: PatientConnection) -> int
 
 def _must_have_states(name: str, graph: Graph) -> None:
     if f"{name}/get_state" not in graph.services:
-        raise UserError(f"node {name}: is no lifecycle node; it has neither state nor transitions")
+        raise UserError(f"node {name}: is not a lifecycle node: it has no state and no transitions")
 
 
 def _state(participant: Participant, name: str) -> str:

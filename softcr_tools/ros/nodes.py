@@ -42,7 +42,7 @@ def nodes(*, connection: Connection, json: bool = False) -> int:
         if json:
             print(json_format.dumps(found, indent=2))
         elif not found:
-            print(f"no node is heard ({whereabouts()})")
+            print(f"no node is visible ({whereabouts()})")
         else:
             print_table(
                 ("node", "state", "publishes", "hears", "services"),

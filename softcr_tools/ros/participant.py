@@ -265,7 +265,7 @@ class Participant:
         client = self.node.create_client(kind, service)
         try:
             if not self.wait(client.service_is_ready, timeout):
-                raise Unanswered(f"service {service}: nobody offers it within {timeout:g} s")
+                raise Unanswered(f"service {service}: no node offered it within {timeout:g} s")
             before()
             while (left := deadline - time.monotonic()) > 0.0:
                 answer = client.call_async(request)
@@ -364,4 +364,4 @@ def instead(word: str, wanted: str, names: Collection[str], kind: str) -> str:
     if shown:
         more = f" and {len(shown) - _MOST_NAMES} more" if len(shown) > _MOST_NAMES else ""
         return f"known are {', '.join(shown[:_MOST_NAMES])}{more} ({where})"
-    return f"no {kind} is heard at all ({where}): is the system running?"
+    return f"no {kind} is visible at all ({where}): is the system running?"

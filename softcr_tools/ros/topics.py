@@ -63,7 +63,7 @@ def topics(
         if json:
             print(json_format.dumps(found, indent=2))
         elif not found:
-            print(f"no topic is heard ({whereabouts()})")
+            print(f"no topic is visible ({whereabouts()})")
         else:
             _print(found, rates)
             if silent:

@@ -40,7 +40,7 @@ class Surroundings(NamedTuple):
         if self.others:
             return f"{', '.join(self.others)} commands the pressures"
         if not self.foreign_age >= FOREIGN_AGE:  # NaN counts as now
-            return "somebody else commands the pressures"
+            return "another node commands the pressures"
         return ""
 
     @property

@@ -37,7 +37,7 @@ def safety_html(picture: Picture) -> str:
     report = picture.safety
     if report is None:  # between an arm's controller and its motors no node stands
         silence = _pill("no valves", MEASURED) + _small(
-            "no valves tell their state: a simulation has none"
+            "no valves publish their state; a simulation has none"
         )
         return silence if picture.has_chambers else ""
     state, colour = SafetyState.of(report), _LEVELS.get(report.level, LIMIT)
@@ -78,7 +78,7 @@ def state_html(picture: Picture, now: float, rejected: dict[str, int]) -> str:
     return "".join((
         _table([*errors, _model(picture, now), *_forces(picture)]),
         _table(_flow(picture, topic, now) for topic in _shown(picture)),
-        _table(health) if health else _small("no node tells its health"),
+        _table(health) if health else _small("no node reports its health"),
         *(_small(f"refused {count} x {escape(reason)}") for reason, count in rejected.items()),
     ))  # fmt: skip
 
@@ -182,7 +182,7 @@ def _flow(picture: Picture, topic: str, now: float) -> tuple[str, str]:
     if topic in picture.received:
         age = now - picture.received[topic]
         return _dotted(LIMIT, HEARD[topic]), f"silent for {age:.0f} s"
-    return _dotted(MEASURED, HEARD[topic]), "never heard"
+    return _dotted(MEASURED, HEARD[topic]), "never received"
 
 
 def _in_unit(value: float, unit: str) -> str:

@@ -22,4 +22,4 @@ def _run(session: Session) -> StepRecord:
     return found(findings, lines, **devices)
 
 
-STEP = Step("devices", "the devices tell who they are", _run)
+STEP = Step("devices", "the devices identify themselves", _run)

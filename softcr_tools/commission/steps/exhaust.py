@@ -13,10 +13,10 @@ def _run(session: Session) -> StepRecord:
     if findings:
         return found(findings)
     lines = [
-        f"output of {name}: {'fills where it must exhaust' if wrong else 'exhausts'}"
+        f"output of {name}: {'fills when it should exhaust' if wrong else 'exhausts'}"
         for name, wrong in zip(session.names, reversed_valves, strict=True)
     ]
     return found([], lines, reversed=[bool(each) for each in reversed_valves])
 
 
-STEP = Step("exhaust", "each valve exhausts where it must", _run)
+STEP = Step("exhaust", "each valve exhausts when it should", _run)
