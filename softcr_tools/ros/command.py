@@ -5,8 +5,8 @@ from softcr_tools.ros import COMMANDS
 
 app = new_app(
     "ros",
-    "Inspect and control running nodes without the ros2 command. Each of these is also a command of "
-    "softcr itself: softcr call is softcr ros call.",
+    "Inspect and control running nodes without the ros2 command. Each of these is a command of "
+    "softcr itself, too: softcr call is softcr ros call.",
 )
 
 for _order, (_name, (_place, _text)) in enumerate(COMMANDS.items()):
