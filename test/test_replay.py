@@ -486,7 +486,7 @@ def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, estima
     entries = lived(estimator, tips, unpaired=late, tells="nothing", delay=delay)
     content = replayed(write(tmp_path / "bag", entries))
     assert content["estimates"]["identical"] == 90
-    assert "does not tell what it used" in content["notes"][1]
+    assert "does not say what it used" in content["notes"][1]
     assert len(content["notes"]) == 2
     # and more patience, asked for, finds them
     content = replayed(tmp_path / "bag", "--set", "patience=1.0")
