@@ -189,7 +189,7 @@ def test_a_robot_of_a_third_kind_is_shown_by_its_node_poses_alone():
     said = state_html(picture, 0.0, {})
     assert "estimated shape" in said
     assert "30.00 &plusmn; 1.00" in said
-    assert "cameras</td><td>never heard" in said
+    assert "cameras</td><td>never received" in said
 
 
 def test_what_is_silent_is_not_drawn_as_present():
