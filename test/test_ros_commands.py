@@ -299,7 +299,7 @@ def test_a_silent_topic_is_one_line_and_a_failure(said):
     assert "/robot1/plain" in line
     code, _, (line,) = said("echo", "/pressure/command", "--timeout", "5")
     assert code == 1
-    assert "nobody publishes it; it is heard by /robot1/plain" in line
+    assert "it has no publisher; subscribers: /robot1/plain" in line
 
 
 # --- param --------------------------------------------------------------------------------------
