@@ -715,7 +715,7 @@ def test_a_second_view_locks_the_sliders_only_while_it_speaks(viewer, rig):
     commands = second.create_publisher(kind, "pressure/command", qos("pressure/command"))
     zeros = pressures_to_message(np.zeros(3), CHAMBERS, rig.now())
     until(lambda: viewer.count_publishers("pressure/command") == 1, "the second view")
-    until(lambda: commands.publish(zeros) or "somebody else" in viewer.hand.blocker, "the lock")
+    until(lambda: commands.publish(zeros) or "another node" in viewer.hand.blocker, "the lock")
     until(lambda: not viewer.hand.blocker, "free sliders")
     second.destroy_node()
 
