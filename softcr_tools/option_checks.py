@@ -225,8 +225,8 @@ def _check_strain(options: "RunOptions") -> None:
         )
     if options.controller == _REGULATOR and options.reference == "tip_circle":
         raise UserError(
-            f"reference = {options.reference!r} with controller = {options.controller!r}: tells "
-            "the tip alone, and the regulator needs strains; must be one of strain_setpoints, "
+            f"reference = {options.reference!r} with controller = {options.controller!r}: gives "
+            "only the tip, and the regulator needs strains; must be one of strain_setpoints, "
             "strain_sines, setpoint, trajectory, circle, chirp_circle, file (with states)"
         )
 

@@ -388,7 +388,7 @@ def test_unknown_names_are_told_once_and_ignored(write):
         ),
         ({"/estimator": {"patience": 1}}, "params.yaml: /estimator/patience: holds 1, must hold"),
         ({"/estimator": 3}, "params.yaml: /estimator: holds 3, must hold a mapping"),
-        ({"/a b": of({})}, "params.yaml: '/a b': is no name of a node"),
+        ({"/a b": of({})}, "params.yaml: '/a b': is not a name of nodes"),
         ({"/estimator": of([1])}, "params.yaml: /estimator: ros__parameters holds [1]"),
         (
             {"/estimator": of({"patience": None})},
