@@ -367,7 +367,7 @@ def test_a_node_is_led_through_its_states(said):
 def test_a_refused_transition_is_a_failure(said):
     assert said("param", "set", "worker", "robot", "dalenberg_robot1", "--timeout", TIMEOUT)[0] == 1
     code, _, (line,) = said("lifecycle", "set", "/robot1/plain", "configure")
-    assert (code, "is no lifecycle node" in line) == (2, True), line
+    assert (code, "is not a lifecycle node" in line) == (2, True), line
 
 
 # --- run ----------------------------------------------------------------------------------------
