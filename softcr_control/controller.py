@@ -90,7 +90,7 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
         description="number of intervals of the prediction's rod; 0: the controller's own",
     )
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
-    substeps: int = Field(1, ge=1, le=20, description="sub-steps of the prediction per period")
+    substeps: int = Field(1, ge=1, le=64, description="sub-steps of the prediction per period")
     least_delay: int = Field(
         1,
         ge=1,

@@ -46,7 +46,7 @@ class EstimatorBlockSettings(ModelSettings):
     estimator: Place = Field(
         "rod", description="a registered estimator; or package.module:Class, or path/file.py:Class"
     )
-    substeps: int = Field(2, ge=1, le=20, description="sub-steps of the prediction per period")
+    substeps: int = Field(2, ge=1, le=64, description="sub-steps of the prediction per period")
     patience: float = Field(
         0.5,
         ge=0.1,

@@ -267,7 +267,8 @@ class SimulatedPlant:
         if not np.isfinite(self.state).all():
             loads = "" if self._loads is None else f" and its loads at {self.time:.3f} s"
             raise ArithmeticError(
-                f"the plant diverged under inputs {self.pressures.tolist()}{loads}"
+                f"the plant diverged under inputs {self.pressures.tolist()}{loads}: "
+                f"{self.rod.retries.reason}"
             )
 
     def _moved(

@@ -1,5 +1,10 @@
-"""Numbers in files: finite, and never true or false, which Python would take for 1 and 0."""
+"""Numbers in files: finite, and never true or false, which Python would take for 1 and 0.
 
+Quantities have the range that they can have in a robot. It is wide, and there to notice a number in
+another unit: a length of 125 is one in millimetres.
+"""
+
+import math
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -37,3 +42,48 @@ FileName = Annotated[str, Field(min_length=1), AfterValidator(_as_file_name)]
 """A name that files are called by: of a robot, whose network and calibration have its name."""
 
 Triple = Annotated[tuple[Finite, ...], Field(min_length=3, max_length=3)]
+
+
+def within(low: float, high: float, unit: str, **others: float) -> AfterValidator:
+    """A range of numbers, or of tuples of them, whose error names units that may be meant.
+
+    Args:
+        low, high: the range; it is closed.
+        unit: of the number.
+        others: units that people also use, without spaces, and what one of them is in `unit`.
+    """
+
+    def require(value: Any) -> Any:
+        for number in value if isinstance(value, tuple) else (value,):
+            if not low <= number <= high:
+                meant = "".join(
+                    f"; {number:g} {other} would be {number * factor:.6g} {unit}"
+                    for other, factor in others.items()
+                    if low <= number * factor <= high
+                )
+                raise ValueError(f"must be from {low:.6g} to {high:.6g} {unit}{meant}")
+        return value
+
+    return AfterValidator(require)
+
+
+_TURN = 2.0 * math.pi
+_LENGTH = within(-20.0, 20.0, "m", mm=1e-3)
+_WIDTH = within(-2.0, 2.0, "m", mm=1e-3)
+_ANGLE = within(-_TURN, _TURN, "rad", degrees=math.pi / 180.0)
+
+Angle = Annotated[Finite, _ANGLE]
+RollPitchYaw = Annotated[Triple, _ANGLE]
+"""A rotation, about the fixed axes x, y, z one after the other [rad]."""
+Length = Annotated[Positive, _LENGTH]
+Place = Annotated[Triple, _LENGTH]
+Width = Annotated[Positive, _WIDTH]
+"""Of what lies across a rod, or is a small part of it [m]."""
+WidthOrNone = Annotated[NonNegative, _WIDTH]
+Offset = Annotated[Triple, _WIDTH]
+LengthNoise = Annotated[NonNegative, within(0.0, 0.1, "m", mm=1e-3)]
+Area = Annotated[Positive, within(0.0, 1.0, "m^2", mm2=1e-6)]
+Modulus = Annotated[Positive, within(500.0, 1e15, "Pa", kPa=1e3, MPa=1e6, GPa=1e9)]
+Density = Annotated[Positive, within(20.0, math.inf, "kg/m^3", **{"g/cm^3": 1e3})]
+Mass = Annotated[NonNegative, within(0.0, 20.0, "kg", g=1e-3)]
+Gravity = Annotated[NonNegative, within(0.0, 300.0, "m/s^2", **{"mm/s^2": 1e-3})]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from softcr_models.number_types import NO_BOOLEAN, Name, Positive, Triple
+from softcr_models.number_types import NO_BOOLEAN, Length, Name, Place, Triple
 from softcr_models.robot_parts import Data
 from softcr_models.rod.obstacles import ContactLaw, Plane, Sphere
 from softcr_models.yaml_files import load_yaml
@@ -24,7 +24,7 @@ class PlaneObstacle(Data):
     normal: Triple = Field(
         description="normal that points out of the wall, base frame; of any length"
     )
-    point: Triple = Field(description="a point on the wall, base frame [m]")
+    point: Place = Field(description="a point on the wall, base frame [m]")
 
     @model_validator(mode="after")
     def _normal_has_a_length(self) -> "PlaneObstacle":
@@ -55,8 +55,8 @@ class SphereObstacle(Data):
     name: Name | None = Field(
         default=None, description="name, different from that of every other obstacle"
     )
-    centre: Triple = Field(description="centre of the ball, base frame [m]")
-    radius: Positive = Field(description="radius of the ball [m]")
+    centre: Place = Field(description="centre of the ball, base frame [m]")
+    radius: Length = Field(description="radius of the ball [m]")
 
     @property
     def thing(self) -> Sphere:

@@ -42,9 +42,10 @@ class RodSettings(BaseModel):
 class RodPrediction(RodModel):
     """The exact rod as a model.
 
-    A candidate whose result is not finite is tried again in finer steps; what is still not finite
-    is NaN. So is a candidate whose state, pressures or parameters are not finite, and it does not
-    disturb the others. `softcr_models.arguments` says what may be given.
+    A candidate with a step that does not hold, by an estimate of its error, is done again, that
+    step in finer sub-steps; what still does not hold is NaN. So is a candidate whose state,
+    pressures or parameters are not finite, and it does not disturb the others.
+    `softcr_models.arguments` says what may be given.
 
     Attributes:
         rod: the rod; its robot gives nominal parameters.
@@ -102,12 +103,17 @@ class RodPrediction(RodModel):
             divided = begin + marks[:, None] * change
             divided = divided.reshape(len(levels), -1, self.input_size)
             levels = np.concatenate((divided, levels[:, -1:]), axis=1)
-        rod = self.rod
-        run = Run(
-            rod.body, rod.grid, dt / pieces, self.substeps, fittings=rod.fittings, loads=rod.loads
-        )
         single = self.single_precision and not precise
+        run = self._run(dt / pieces)
         rolled = stepper.advance(
             states, levels, parameters, run, tips=tips, single=single, retries=self.retries
         )
         return rolled if pieces == 1 else rolled[:, pieces - 1 :: pieces]
+
+    def _run(self, dt: float) -> Run:
+        """Of steps of `dt` [s] that one linearisation may serve."""
+        rod = self.rod
+        return Run.of(
+            rod.body, rod.grid, dt, self.substeps, fittings=rod.fittings, loads=rod.loads,
+            largest_error=rod.largest_errors[1],
+        )  # fmt: skip

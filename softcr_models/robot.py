@@ -1,5 +1,6 @@
 """Robots as data: a validated, immutable description of one soft continuum robot."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, overload
 
@@ -19,7 +20,15 @@ from pydantic.fields import FieldInfo
 from softcr_models import robot_rules
 from softcr_models.errors import UserError
 from softcr_models.medium import Medium
-from softcr_models.number_types import NO_BOOLEAN, FileName, Fraction, NonNegative, Triple
+from softcr_models.number_types import (
+    NO_BOOLEAN,
+    FileName,
+    Fraction,
+    Gravity,
+    Mass,
+    RollPitchYaw,
+    WidthOrNone,
+)
 from softcr_models.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.pressure import PressureLag
 from softcr_models.pressure_chain import PressureChain
@@ -103,7 +112,7 @@ class Robot(SegmentArrays, Data):
         description="the segments, base to tip; a robot with one segment may have its fields at "
         "the top level of the file instead"
     )
-    tip_mass: NonNegative = Field(description="mass of tip cap and markers, m_EE [kg]")
+    tip_mass: Mass = Field(description="mass of tip cap and markers, m_EE [kg]")
     tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0), NO_BOOLEAN] = Field(
         description="fraction of the last segment's length, at the tip, over which tip_mass is "
         "spread [-]"
@@ -123,19 +132,19 @@ class Robot(SegmentArrays, Data):
         "chambers, at most one tension and one tendon_length if there are tendons, any number of "
         "pose; their noises are those of simulated sensors",
     )
-    sensor_to_base_cap: NonNegative = Field(
+    sensor_to_base_cap: WidthOrNone = Field(
         description="distance from the force-torque sensor to the base cap, l_fts [m]"
     )
-    base_cap_length: NonNegative = Field(
+    base_cap_length: WidthOrNone = Field(
         description="length of the rigid cap below the rod, l_cap [m]"
     )
-    tip_cap_length: NonNegative = Field(
+    tip_cap_length: WidthOrNone = Field(
         description="length of the rigid cap above the rod, l_cap [m]"
     )
-    base_orientation: Triple = Field(
+    base_orientation: RollPitchYaw = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )
-    gravity: NonNegative = Field(description="gravity along the world's -z [m/s^2]")
+    gravity: Gravity = Field(description="gravity along the world's -z [m/s^2]")
     gravity_subintervals: Annotated[int, Field(ge=1, le=32), NO_BOOLEAN] = Field(
         description="sub-intervals n_sub of Algorithm 1 per interval [-]"
     )
@@ -346,7 +355,10 @@ def load_robot(
             f"robot {str(name_or_path)!r}: is {WORDS[kind]}, must be {wanted}; known are {known}"
         )
     if kind == "rod":
-        return validated(Robot, content, path, _FOLDER)
+        robot = validated(Robot, content, path, _FOLDER)
+        if line := robot_rules.pressed_to_nothing(robot):
+            warnings.warn(f"{path}: {line}", stacklevel=2)
+        return robot
     # with kernels of their own, which nobody else needs to load
     if kind == "strain":
         from softcr_models.strain.arm import StrainArm

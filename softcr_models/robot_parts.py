@@ -13,7 +13,19 @@ from pydantic import (
     model_validator,
 )
 
-from softcr_models.number_types import Finite, Fraction, Name, NonNegative, Positive, Triple
+from softcr_models.number_types import (
+    Angle,
+    Area,
+    Finite,
+    Fraction,
+    LengthNoise,
+    Name,
+    NonNegative,
+    Offset,
+    Positive,
+    WidthOrNone,
+    within,
+)
 
 
 class Data(BaseModel):
@@ -54,9 +66,9 @@ class Chamber(SparseData):
 
     type: Literal["chamber"]
     name: Name = Field(description="name, different from that of every other actuator")
-    angle: Finite = Field(description="angle of its centre about z from the x axis [rad]")
-    area: Positive = Field(description="cross-sectional area the pressure acts on [m^2]")
-    lever_arm: NonNegative = Field(description="distance of its centre from the centre line [m]")
+    angle: Angle = Field(description="angle of its centre about z from the x axis [rad]")
+    area: Area = Field(description="cross-sectional area the pressure acts on [m^2]")
+    lever_arm: WidthOrNone = Field(description="distance of its centre from the centre line [m]")
     from_segment: Name | None = Field(
         default=None, alias="from", description="segment in which it begins; the first when absent"
     )
@@ -91,7 +103,7 @@ class Tapered(Data):
     """A tendon whose distance from the centre line changes evenly from the base to its end."""
 
     kind: Literal["tapered"] = Field(description="kind of the routing")
-    end_lever_arm: NonNegative = Field(description="distance from the centre line at its end [m]")
+    end_lever_arm: WidthOrNone = Field(description="distance from the centre line at its end [m]")
 
 
 def _named(value: Any) -> Any:
@@ -110,11 +122,11 @@ class RodTendon(SparseData):
 
     type: Literal["tendon"]
     name: Name = Field(description="name, different from that of every other actuator")
-    angle: Finite = Field(
+    angle: Angle = Field(
         description="angle of its position about z from the x axis of each segment, at the base "
         "[rad]"
     )
-    lever_arm: NonNegative = Field(description="distance from the centre line, at the base [m]")
+    lever_arm: WidthOrNone = Field(description="distance from the centre line, at the base [m]")
     to_segment: Name | None = Field(
         default=None, alias="to", description="segment at whose end it is fixed; the last when "
         "absent",
@@ -144,7 +156,7 @@ class TipPoseSensor(Data):
     """Pose of the tip, seen by cameras."""
 
     type: Literal["tip_pose"]
-    noise: NonNegative = Field(description="standard deviation of each coordinate [m]")
+    noise: LengthNoise = Field(description="standard deviation of each coordinate [m]")
 
 
 class TensionSensor(Data):
@@ -158,7 +170,7 @@ class TendonLengthSensor(Data):
     """Length of every tendon from the base to its end: encoders of the spools."""
 
     type: Literal["tendon_length"]
-    noise: NonNegative = Field(description="standard deviation of a reading [m]")
+    noise: LengthNoise = Field(description="standard deviation of a reading [m]")
 
 
 class PoseSensor(SparseData):
@@ -172,11 +184,11 @@ class PoseSensor(SparseData):
         default=None, description="segment on which it sits; the last when absent"
     )
     at: Fraction = Field(default=1.0, description="position along the segment; 1 is its end [-]")
-    offset: Triple = Field(
+    offset: Offset = Field(
         default=(0.0, 0.0, 0.0),
         description="offset from the centre line, in the section's frame [m]",
     )
-    noise: NonNegative = Field(description="standard deviation of each coordinate [m]")
+    noise: LengthNoise = Field(description="standard deviation of each coordinate [m]")
 
 
 RodActuator = Annotated[Chamber | RodTendon, Field(discriminator="type")]
@@ -194,16 +206,27 @@ RodSensor = Annotated[
 """What can be measured of a rod."""
 
 
+_LEAST_PRESSURE = 500.0  # [Pa]
+_PRESSURE = within(-1.1e5, 1e8, "Pa")
+
+
 class PressureLimits(Data):
     """What the valves may be asked for."""
 
     minimum: Finite = Field(description="lowest gauge pressure [Pa]")
-    maximum: Finite = Field(description="highest gauge pressure [Pa]")
+    maximum: Annotated[Finite, _PRESSURE] = Field(description="highest gauge pressure [Pa]")
     maximum_rate: Positive = Field(description="largest change of a command per second [Pa/s]")
 
     @model_validator(mode="after")
     def _ordered(self) -> "PressureLimits":
         _check_order(self.minimum, self.maximum)
+        largest = max(abs(self.minimum), abs(self.maximum))
+        if largest < _LEAST_PRESSURE:
+            raise ValueError(
+                f"minimum {self.minimum:g} and maximum {self.maximum:g} Pa are within "
+                f"{_LEAST_PRESSURE:g} Pa, which valves do not resolve; {largest:g} kPa would be "
+                f"{1e3 * largest:g} Pa"
+            )
         return self
 
 

@@ -134,6 +134,28 @@ def check_limits(robot: "Robot") -> None:
             raise ValueError(f"{field}: not allowed: this robot has no {actuators}")
 
 
+def pressed_to_nothing(robot: "Robot") -> str:
+    """What to tell of a robot whose limits let its inputs press a segment to nothing, in a line;
+    empty if they do not."""
+    for k, segment in enumerate(robot.segments):
+        force = 0.0
+        for actuator, (first, last) in zip(robot.actuators, robot.reaches, strict=True):
+            if not first <= k <= last:
+                continue
+            if isinstance(actuator, RodTendon):
+                force += robot.tension_limits.maximum
+            else:
+                force += actuator.area * max(0.0, -robot.pressure_limits.minimum)
+        least = 1.0 / segment.dilatation_compliance
+        if force >= least:
+            return (
+                f"all inputs together may press segment {robot.segment_names[k]} with {force:.4g} "
+                f"N, and {least:.4g} N press it to nothing (1 / dilatation_compliance): check the "
+                "units of limits and compliance; a simulation stops where it comes to that"
+            )
+    return ""
+
+
 def check_pressure_chain(robot: "Robot") -> None:
     """A chain is that of chambers, and its elements are what their sensors can tell."""
     chain = robot.pressure_chain

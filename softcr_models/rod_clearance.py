@@ -10,7 +10,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from softcr_models.rod.backbone import start_pose
-from softcr_models.rod.compilation import COMPILE_OPTIONS
+from softcr_models.rod.compilation import COMPILE_OPTIONS, may_use_threads
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.obstacles import ContactLaw, Plane, Sphere, obstacles_of
 from softcr_models.rod.twists import advance_pose, cross_connector
@@ -65,7 +65,8 @@ class Clearance:
         rows = rod.total_intervals + rod.segments
         wrenches = np.asarray(states[:, first : first + 6 * rows], float).reshape(-1, rows, 6)
         out = np.empty((len(wrenches), self.points, self.obstacles))
-        _depths(
+        compute = _depths if may_use_threads() else _depths_alone
+        compute(
             wrenches, compliance, rod.grid.interval_length, rod.grid.first_row, self._adjoint,
             self._translation, body.base_height, self._margins, self._planes, self._spheres, out,
         )  # fmt: skip
@@ -113,3 +114,7 @@ def _depths(
                     advance_pose(rotation, position, strain, lengths[a] / _HALVES)
                     _missing(out[b, point], position, margins[point], planes, spheres)
                     point += 1
+
+
+_depths_alone = numba.njit(**COMPILE_OPTIONS)(_depths.py_func)
+"""For processes that have lost their threads in a fork; it is compiled there."""

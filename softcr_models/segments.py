@@ -5,10 +5,22 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pinocchio as pin
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 from scipy.spatial.transform import Rotation
 
-from softcr_models.number_types import NO_BOOLEAN, Name, NonNegative, Positive, Triple
+from softcr_models.number_types import (
+    NO_BOOLEAN,
+    Density,
+    Length,
+    Mass,
+    Name,
+    NonNegative,
+    Offset,
+    Positive,
+    RollPitchYaw,
+    Width,
+    WidthOrNone,
+)
 from softcr_models.robot_parts import SparseData
 from softcr_models.rod.section import MAX_INTERVALS
 
@@ -29,32 +41,13 @@ Compliance = Annotated[
 Inertia = Annotated[tuple[NonNegative, ...], Field(min_length=3, max_length=3)]
 
 
-_LARGEST_ANGLE = 2.0 * math.pi
-
-
-def _roll_pitch_yaw(value: Any) -> Any:
-    """Refuses what is no rotation in radians: a matrix, a quaternion, degrees."""
-    numbers = value if isinstance(value, (list, tuple)) else ()
-    angles = [
-        each
-        for each in numbers
-        if isinstance(each, (int, float))
-        and not isinstance(each, bool)
-        and abs(each) <= _LARGEST_ANGLE
-    ]
-    if len(angles) != 3 or len(numbers) != 3:
-        raise ValueError("must be three angles, roll, pitch, yaw, from -2 pi to 2 pi [rad]")
-    return value
-
-
-RollPitchYaw = Annotated[Triple, BeforeValidator(_roll_pitch_yaw)]
-"""A rotation, about the fixed axes x, y, z one after the other [rad]."""
+_SOFTEST, _STIFFEST = 10.0, 1e15  # Young's modulus of anything that a rod may be like [Pa]
 
 
 class RigidBody(SparseData):
     """A body that does not deform."""
 
-    mass: NonNegative = Field(description="mass of the body [kg]")
+    mass: Mass = Field(description="mass of the body [kg]")
     inertia: Inertia = Field(
         default=(0.0, 0.0, 0.0),
         description="moments of inertia about axes through its centre of mass that are parallel to "
@@ -87,8 +80,8 @@ class Connector(RigidBody):
 
     optional: ClassVar = {"centre_of_mass": "centre_of_mass", "translation": "translation"}
 
-    length: NonNegative = Field(description="length along z [m]")
-    centre_of_mass: Triple | None = Field(
+    length: WidthOrNone = Field(description="length along z [m]")
+    centre_of_mass: Offset | None = Field(
         default=None,
         description="centre of mass in its frame; half way to the next segment when absent [m]",
     )
@@ -96,7 +89,7 @@ class Connector(RigidBody):
         default=(0.0, 0.0, 0.0),
         description="roll, pitch, yaw of the next segment's frame in this one [rad]",
     )
-    translation: Triple | None = Field(
+    translation: Offset | None = Field(
         default=None,
         description="translation of the next segment's frame in this one, if it is not (0, 0, "
         "length); its z must be the length [m]",
@@ -137,7 +130,7 @@ class Connector(RigidBody):
 class Payload(RigidBody):
     """A rigid body at the tip, in the frame of the last segment's end; `tip_mass` is beside it."""
 
-    centre_of_mass: Triple = Field(
+    centre_of_mass: Offset = Field(
         default=(0.0, 0.0, 0.0),
         description="centre of mass in the frame of the last segment's end [m]",
     )
@@ -163,10 +156,10 @@ class Segment(SparseData):
         description="name, different from that of every other segment; segment_1, segment_2 when "
         "absent",
     )
-    length: Positive = Field(description="reference length [m]")
-    outer_diameter: Positive = Field(description="outer diameter of the body [m]")
-    inner_diameter: NonNegative = Field(description="diameter of the central hole [m]")
-    density: Positive = Field(description="density of the body [kg/m^3]")
+    length: Length = Field(description="reference length [m]")
+    outer_diameter: Width = Field(description="outer diameter of the body [m]")
+    inner_diameter: WidthOrNone = Field(description="diameter of the central hole [m]")
+    density: Density = Field(description="density of the body [kg/m^3]")
     bending_compliance: Compliance = Field(
         description="1 / EI [rad/(N m m)]; two numbers if those about x and about y differ"
     )
@@ -185,7 +178,7 @@ class Segment(SparseData):
     intervals: Annotated[int, Field(ge=1, le=MAX_INTERVALS), NO_BOOLEAN] | None = Field(
         default=None, description="share of the model's grid; by length when absent [-]"
     )
-    routing_radius: Positive | None = Field(
+    routing_radius: Width | None = Field(
         default=None,
         description="largest lever arm of a tendon, if discs hold it outside the body; the outer "
         "radius when absent [m]",
@@ -201,6 +194,24 @@ class Segment(SparseData):
                 f"inner_diameter {self.inner_diameter} must be below outer_diameter "
                 f"{self.outer_diameter}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _material_is_possible(self) -> "Segment":
+        """The moduli that compliances and section say, whatever is in the section."""
+        told = [("dilatation_compliance", self.dilatation_compliance, self.annulus)]
+        told += [
+            ("bending_compliance", each, self.second_moment) for each in self.bending_compliances
+        ]
+        for name, compliance, section in told:
+            modulus = 1.0 / (compliance * section)
+            if not _SOFTEST <= modulus <= _STIFFEST:
+                raise ValueError(
+                    f"{name} {compliance:g} with outer_diameter {self.outer_diameter:g} m is that "
+                    f"of a material whose Young's modulus is {modulus:.3g} Pa, must be from "
+                    f"{_SOFTEST:g} to {_STIFFEST:g} Pa: compliances are in SI units, and so are "
+                    "the modulus and the section that they come from"
+                )
         return self
 
     @property

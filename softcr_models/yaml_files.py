@@ -8,8 +8,9 @@ Every YAML file of softcr is read here, so that all of them say the same about a
     FILE: line 3: cannot be read as a robot file: expected ',' or ']', but got '<stream end>'
 """
 
+import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -163,7 +164,15 @@ _NOUNS: dict[type, str] = {list: "a list", str: "text", bool: "true or false"}
 
 
 class _Loader(yaml.SafeLoader):
-    """As YAML demands and PyYAML does not, a mapping may not name a field twice."""
+    """YAML 1.2, of which PyYAML knows 1.1: scalars are those of the core schema (YAML 1.2.2,
+    section 10.3.2), so that 0100 is a hundred, and a mapping may not name a field twice."""
+
+    yaml_implicit_resolvers: ClassVar = {"<": yaml.SafeLoader.yaml_implicit_resolvers["<"]}
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        text = self.construct_scalar(node)
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        return int(text, base)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -175,6 +184,22 @@ class _Loader(yaml.SafeLoader):
                     )
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+for _tag, _first, _form in (
+    ("null", "~nN", r"~|null|Null|NULL"),
+    ("bool", "tTfF", r"true|True|TRUE|false|False|FALSE"),
+    ("int", "-+0123456789", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
+    (
+        "float",
+        "-+.0123456789",
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+    ),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_form})$"), _first)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("$"), [""])
 
 
 def _line_and_problem(error: yaml.YAMLError) -> tuple[str, str]:

@@ -29,7 +29,7 @@ class HostRod:
 
     def rollout(
         self, states, inputs, parameters, length, *, substeps=(2,), pieces=1, tips=False,
-        fresh=0, out=None, again=0, dtype=np.float64,
+        fresh=0, out=None, again=0, dtype=np.float64, largest_error=1e30,
     ):  # fmt: skip
         """(B, T, nx or 12), as the kernel of tensors of `dtype` writes it."""
         arrays = [np.ascontiguousarray(each, dtype) for each in (states, inputs, parameters)]
@@ -40,7 +40,7 @@ class HostRod:
             batch=batch, steps=steps, one_state=len(states) == 1,
             one_parameters=len(parameters) == 1, pieces=pieces, fresh=fresh, tips=tips,
             again=again, attempts=len(substeps), substeps=(ctypes.c_int * ATTEMPTS)(*substeps),
-            length=length,
+            length=length, largest_error=largest_error,
         )  # fmt: skip
         self._call("rollout", (*arrays, out), call)
         return out

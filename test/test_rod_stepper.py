@@ -54,6 +54,11 @@ def test_coefficients_fulfil_the_order_conditions_of_a_w_method():
     for value, expected in conditions:
         assert value == pytest.approx(expected, abs=1e-12)
     assert beta[-1] == pytest.approx(b)
+    embedded = rosenbrock._EMBEDDED  # of order 2, again with any matrix, and of no higher one
+    assert embedded.sum() == pytest.approx(1.0, abs=1e-12)
+    assert embedded @ alpha_sum == pytest.approx(0.5, abs=1e-12)
+    assert embedded @ gamma_sum == pytest.approx(0.0, abs=1e-12)
+    assert abs(embedded @ alpha_sum**2 - 1 / 3) > 0.01
 
 
 def test_one_step_against_radau_at_tight_tolerance(rod, moving):
@@ -163,7 +168,8 @@ def test_the_same_text_in_plain_numpy():
     s = np.moveaxis(parts.wrenches, 0, -1).copy()
     z = np.moveaxis(parts.base_wrench, 0, -1) - s[0]
     decay = np.exp(-0.005 / section.relaxation[0])
-    rosenbrock.step(e, s, z, w[0], w[1], 0.01, 2, 0, decay, section, grid, None)
+    check = np.zeros((rosenbrock.CHECKS, lanes))
+    rosenbrock.step(e, s, z, w[0], w[1], 0.01, 2, 0, decay, section, grid, None, check)
     # pressures that make these wrenches do not exist; feed them through a square actuation
     body = small.body._replace(actuation=np.eye(6)[None], pulls=np.zeros(6, dtype=int))
     pressures = np.ascontiguousarray(np.moveaxis(w[:, 0], -1, 0))
@@ -223,11 +229,14 @@ def test_what_leaves_the_numbers_is_done_again_finer(rod):
     out = np.empty((count, steps, rod.state_size))
     run = Run(rod.body, rod.grid, PERIOD, 1, held=1)
     no_tips = np.empty((count, 0, 12))
-    stepper._rollout_float64(states, pressures, parameters, *run, out, no_tips)
-    raw_failures = ~np.isfinite(out[:, -1]).all(axis=1)
-    assert raw_failures.any()
-    retried = stepper.rollout(states, pressures, parameters, run)
+    checks = np.empty((count, rosenbrock.CHECKS))
+    shared = stepper._shared(run)
+    stepper._rollout_float64(states, pressures, parameters, *shared, out, no_tips, checks)
+    assert (~np.isfinite(out[:, -1]).all(axis=1) | (checks[:, 0] > run.limits[0])).any()
+    retries = stepper.Retries()
+    retried = stepper.rollout(states, pressures, parameters, run, retries=retries)
     assert np.isfinite(retried).all()
+    assert retries.attempts > 0
     tips = stepper.rollout_tips(states, pressures, parameters, run)
     assert np.isfinite(tips).all()
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.unit_quaternion import UnitQuaternion
 from softcr_models.errors import UserError
-from softcr_models.number_types import Triple
+from softcr_models.number_types import Place
 from softcr_models.yaml_files import load_yaml
 from softcr_runtime.whole_files import write_whole
 
@@ -28,7 +28,7 @@ class Placement(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    position: Triple = (0.0, 0.0, 0.0)
+    position: Place = (0.0, 0.0, 0.0)
     quaternion: UnitQuaternion = (0.0, 0.0, 0.0, 1.0)
 
     @property

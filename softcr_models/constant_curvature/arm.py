@@ -8,7 +8,20 @@ from pydantic import Field, model_validator
 
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.constant_curvature.tendons import Routing, Tendons
-from softcr_models.number_types import Count, FileName, Finite, Name, NonNegative, Positive, Triple
+from softcr_models.number_types import (
+    Angle,
+    Count,
+    Density,
+    FileName,
+    Gravity,
+    Length,
+    LengthNoise,
+    Modulus,
+    Name,
+    NonNegative,
+    RollPitchYaw,
+    Width,
+)
 from softcr_models.old_robots import upgraded_arm
 from softcr_models.robot_parts import Data, check_names
 
@@ -21,15 +34,15 @@ class Tendon(Data):
     rack: Count = Field(
         description="number of the rack in `racks` at which it is fixed, from 1 [-]"
     )
-    angle: Finite = Field(description="angle of its position about z from the x axis [rad]")
-    lever_arm: Positive = Field(description="distance from the centre line [m]")
+    angle: Angle = Field(description="angle of its position about z from the x axis [rad]")
+    lever_arm: Width = Field(description="distance from the centre line [m]")
 
 
 class RackPosesSensor(Data):
     """Poses of all racks, seen by cameras."""
 
     type: Literal["rack_poses"]
-    noise: NonNegative = Field(description="standard deviation of each coordinate [m]")
+    noise: LengthNoise = Field(description="standard deviation of each coordinate [m]")
 
 
 ArmActuator = Tendon
@@ -49,14 +62,14 @@ class Arm(Data):
     type: Literal["arm"]
     name: FileName = Field(description="name of the robot")
     description: str = Field(default="", description="description in one line")
-    bodies: Annotated[tuple[Positive, ...], Field(min_length=1)] = Field(
+    bodies: Annotated[tuple[Length, ...], Field(min_length=1)] = Field(
         description="rest lengths of the arm's bodies, base to tip [m]"
     )
-    radius: Positive = Field(description="radius of the cross-section [m]")
-    density: Positive = Field(description="density of the body [kg/m^3]")
-    youngs_modulus: Positive = Field(description="Young's modulus E [Pa]")
+    radius: Width = Field(description="radius of the cross-section [m]")
+    density: Density = Field(description="density of the body [kg/m^3]")
+    youngs_modulus: Modulus = Field(description="Young's modulus E [Pa]")
     relaxation_time: NonNegative = Field(description="damping over stiffness [s]")
-    racks: Annotated[tuple[Positive, ...], Field(min_length=1)] = Field(
+    racks: Annotated[tuple[Length, ...], Field(min_length=1)] = Field(
         description="material abscissae at which tendons are fixed and sensors sit, increasing [m]"
     )
     routing: Routing = Field(
@@ -70,10 +83,10 @@ class Arm(Data):
         default=(RackPosesSensor(type="rack_poses", noise=2e-4),),
         description="the sensors; their noises are those of simulated sensors",
     )
-    base_orientation: Triple = Field(
+    base_orientation: RollPitchYaw = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )
-    gravity: NonNegative = Field(description="gravity along the world's -z [m/s^2]")
+    gravity: Gravity = Field(description="gravity along the world's -z [m/s^2]")
 
     @model_validator(mode="before")
     @classmethod

@@ -27,6 +27,7 @@ class Call(ctypes.Structure):
         *((name, ctypes.c_int) for name in _INTEGERS),
         ("substeps", ctypes.c_int * ATTEMPTS),
         ("length", ctypes.c_double),
+        ("largest_error", ctypes.c_double),
     ]
 
 

@@ -13,12 +13,14 @@ from softcr_models.cuda.launcher import ATTEMPTS, Call, Kernels
 from softcr_models.devices import resolve_device
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 
 LEAST_BATCH = 256
 """Candidates for which the arrays of the protocol's methods travel to the GPU and back; fewer are
 computed on the processor, which is done sooner."""
+
+RETRY_FACTORS = (2, 4, 8, 16, 32, 64, 128, 256)
+"""From two sub-steps in a period of 70 Hz to the shortest that the processor takes."""
 
 
 class CudaRodPrediction(RodPrediction):
@@ -31,11 +33,11 @@ class CudaRodPrediction(RodPrediction):
     `device` and `tensor_type`, contiguous. They only enqueue work on torch's current stream, and
     may be recorded in a CUDA graph.
 
-    Candidates whose result is not finite are done again in finer steps, with the factors of the
-    processor's retries, in float64 and with fresh linearisations; what is still not finite is NaN.
-    On the GPU they are not counted, because that would wait for it.
+    Candidates with a step that does not hold are done again in finer steps, all of their steps
+    alike, in float64 and with fresh linearisations; what still does not hold is NaN. On the GPU
+    they are not counted, because that would wait for it.
     A candidate that is well leaves a retry at once, but a batch waits for the one that needs them:
-    2 + 4 + 8 + 16 times its rollout. Where a tick must not, give fewer `retry_factors`, or none.
+    2 + 4 + 8 + ... times its rollout. Where a tick must not, give fewer `retry_factors`, or none.
 
     Its kernels are compiled when it is made, in seconds, unless they were before.
 
@@ -51,7 +53,7 @@ class CudaRodPrediction(RodPrediction):
         rod: CosseratRod,
         substeps: int = 2,
         single_precision: bool = True,
-        retry_factors: Sequence[int] = stepper.RETRY_FACTORS,
+        retry_factors: Sequence[int] = RETRY_FACTORS,
     ) -> None:
         """A model of `rod` on the GPU.
 
@@ -175,10 +177,12 @@ class CudaRodPrediction(RodPrediction):
         if not batch:
             return
         pieces = linearisations(dt)
+        run = self._run(dt / pieces)
         call = Call(
             batch=batch, steps=steps, one_state=len(states) == 1,
             one_parameters=len(parameters) == 1, pieces=pieces, tips=tips, attempts=1,
-            substeps=(ctypes.c_int * ATTEMPTS)(self.substeps), length=dt / pieces,
+            substeps=(ctypes.c_int * ATTEMPTS)(run.substeps), length=run.dt, fresh=run.fresh,
+            largest_error=run.limits[0],
         )  # fmt: skip
         tensors = states, inputs, parameters, out
         quick = self._quick if out.dtype == torch.float32 else self._precise

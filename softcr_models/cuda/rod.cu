@@ -88,6 +88,7 @@ struct Lane {
     real mean_turn[9];      // mean rotation over the interval
     real density;           // mass per length of the interval
     real twice_per_density;
+    real error;             // of the row's strains in this piece of a step, estimated and squared
     bool sound;             // whether what was written last is finite
 #if VARYING
     real mean_w[6];         // of the interval
@@ -1202,14 +1203,21 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
             if (stage < 3) {
                 store_wide<12>(shared.increments[stage][lane], d);
             } else {
-                real row[12], u[12];
+                real row[12], u[12], off[6];
                 load_wide<12>(row, shared.state[lane]);
                 UNROLL for (int k = 0; k < 12; ++k) row[k] += INCREMENT[3] * d[k];
+                UNROLL for (int k = 0; k < 6; ++k) off[k] = ERROR[3] * d[6 + k];
                 UNROLL for (int j = 0; j < 3; ++j) {
                     load_wide<12>(u, shared.increments[j][lane]);
                     UNROLL for (int k = 0; k < 12; ++k) row[k] += INCREMENT[j] * u[k];
+                    UNROLL for (int k = 0; k < 6; ++k) off[k] += ERROR[j] * u[6 + k];
                 }
                 store_wide<12>(shared.state[lane], row);
+                const real* c = compliance(shared, segment_of(lane));
+                UNROLL for (int k = 0; k < 6; ++k) {
+                    const real part = (k < 3 ? ONE : LENGTH) * c[k] * off[k];
+                    own.error += part * part;
+                }
             }
         }
     DONE
@@ -1251,10 +1259,16 @@ FUNCTION void advance(Lane* lanes, Shared& shared, const Numbers& numbers, real 
     }
 }
 
-// A piece of a step in equal sub-steps; each holds the wrench in its middle.
-FUNCTION void piece(
-    Lane* lanes, Shared& shared, const Numbers& numbers, real length, int substeps, bool fresh) {
+// A piece of a step in equal sub-steps; each holds the wrench in its middle. Returns whether it
+// holds: its estimated and squared error is below a limit, nothing is pressed to nothing, and no
+// sub-interval turns too far.
+FUNCTION bool piece(
+    Lane* lanes, Shared& shared, const Numbers& numbers, real length, int substeps, bool fresh,
+    real largest_error) {
     const real h = length / real(substeps);
+    EACH_LANE
+        own.error = ZERO;
+    PASSED
     ONE_BY_ONE for (int substep = 0; substep < substeps; ++substep) {
         const real fraction = (real(substep) + HALF) / real(substeps);
         EACH_LANE
@@ -1284,6 +1298,27 @@ FUNCTION void piece(
         DONE
         advance(lanes, shared, numbers, h, substep == 0 || fresh);
     }
+    EACH_LANE
+        if (lane < ROWS) {
+            const int a = segment_of(lane);
+            const real* c = compliance(shared, a);
+            const real* s = shared.state[lane] + 6;
+            real turn = ZERO;
+            UNROLL for (int k = 3; k < 6; ++k) turn += c[k] * c[k] * s[k] * s[k];
+            const real step = INTERVAL_LENGTH[a] / SUBINTERVALS;
+            shared.first[lane][0] = own.error;
+            shared.first[lane][1] = -c[2] * s[2];
+            shared.first[lane][2] = step * step * turn;
+        }
+    DONE
+    real error = ZERO;
+    bool inside = true;
+    ONE_BY_ONE for (int i = 0; i < ROWS; ++i) {
+        error += shared.first[i][0];
+        inside = inside && shared.first[i][1] < ONE && shared.first[i][2] < SQUARED_TURN;
+    }
+    BARRIER
+    return inside && error < ROWS * largest_error;
 }
 
 #if FITTED
@@ -1358,6 +1393,7 @@ template <class IO> FUNCTION void tip_pose(Lane* lanes, Shared& shared, IO* pose
                     const real t = u[0] * u[0] + u[1] * u[1] + u[2] * u[2];
                     const real cosine = cosine_of(t), cubic = cubic_of(t);
                     add_cross(a_cross, u, move);
+                    if (!(t < SQUARED_TURN)) move[0] = move[1] = move[2] = real(NAN_OF_IO);
                     real b_cross[3] = {ZERO, ZERO, ZERO};
                     add_cross(b_cross, u, a_cross);
                     UNROLL for (int k = 0; k < 3; ++k)
@@ -1417,13 +1453,14 @@ struct Call {
     int pieces;                     // of a step, each with a linearisation of its own
     int fresh;                      // 1 to linearise in each sub-step
     int tips;                       // 1 to write poses (3, 4), 0 to write states
-    int again;                      // 1 to do only candidates whose rows are not finite
+    int again;                      // 1 to do only candidates whose last row is not finite
     int attempts, substeps[8];      // of a piece; the next where the one before was not finite
     double length;                  // of a piece [s]
+    double largest_error;           // of a piece, squared: `Run.limits`
 };
 
 // Advances a candidate over all steps and writes what follows from it after each of them, where it
-// is to be written; returns whether the last of it is finite.
+// is to be written; returns whether all steps hold and the last of it is finite.
 template <class IO>
 FUNCTION bool follow(
     Lane* lanes, Shared& shared, const IO* state, const IO* inputs, const IO* parameters, IO* out,
@@ -1431,6 +1468,7 @@ FUNCTION bool follow(
     Numbers numbers;
     const real length = real(call.length);
     const int width = call.tips ? 12 : STATES;
+    bool holds = true;
     set_section(lanes, shared, numbers, parameters, length / real(substeps));
     load_state(lanes, shared, state);
 #if FITTED
@@ -1442,17 +1480,20 @@ FUNCTION bool follow(
             const real begins = real(part) / real(call.pieces);
             const real ends_at = real(part + 1) / real(call.pieces);
             set_actuation(lanes, now, now + INPUTS, begins, ends_at);
-            piece(lanes, shared, numbers, length, substeps, call.fresh);
+            holds = piece(
+                lanes, shared, numbers, length, substeps, call.fresh, real(call.largest_error))
+                && holds;
         }
         if (call.tips)
             tip_pose(lanes, shared, out + step * width, writes);
         else
             store_state(lanes, shared, out + step * width, writes);
+        if (!ANY_OF_WARP(holds && writes)) return false;
     }
     EACH_LANE
         shared.sound[lane] = own.sound;
     DONE
-    bool sound = true;
+    bool sound = holds;
     for (int lane = 0; lane < LANES; ++lane) sound = sound && shared.sound[lane];
     return sound;
 }

@@ -9,6 +9,7 @@ from softcr_models.errors import UserError
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.stiffening import SOFTEST, STIFFEST, USUAL_CURVATURE
+from softcr_models.rod.twists import LARGEST_TURN
 
 WARP = 32
 LEAST_LANES = 8
@@ -82,6 +83,8 @@ def source_of(rod: CosseratRod, dtype: type[np.floating]) -> str:
         "SOFTEST": SOFTEST,
         "PER_SQUARED_CURVATURE": 1.0 / USUAL_CURVATURE**2,
         "GAMMA": rosenbrock.GAMMA,
+        "LENGTH": rod.robot.length,
+        "SQUARED_TURN": LARGEST_TURN**2,
     }
     reals: dict[str, Any] = {
         "INTERVAL_LENGTH": grid.interval_length,
@@ -99,6 +102,7 @@ def source_of(rod: CosseratRod, dtype: type[np.floating]) -> str:
         "STAGE_POINT": rosenbrock.STAGE_POINT,
         "STAGE_COUPLING": rosenbrock.STAGE_COUPLING,
         "INCREMENT": rosenbrock.INCREMENT,
+        "ERROR": rosenbrock.ERROR,
     }
     integers: dict[str, Any] = {"FIRST_ROW": grid.first_row, "PULLS": body.pulls}
     if fittings is not None:

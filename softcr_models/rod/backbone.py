@@ -2,7 +2,7 @@
 
 from softcr_models.rod.inner import inlined
 from softcr_models.rod.section import Part
-from softcr_models.rod.simd import local
+from softcr_models.rod.simd import local, positive_part
 from softcr_models.rod.twists import advance_pose, rotate_back
 
 
@@ -73,6 +73,24 @@ def gravity_over_interval(mean, up, s, i, part, grid):
         rotate_back(up, u)
         for k in range(3):
             mean[k] += weight * up[k]
+
+
+@inlined
+def largest_turn(s, section, grid):
+    """The largest squared angle by which the rod turns in a sub-interval of Algorithm 1 [rad^2].
+
+    Strains are linear between rows, so the rows have the extremes.
+    """
+    largest = 0.0 * s[0, 0]
+    for a in range(grid.segments):
+        step = grid.interval_length[a] / grid.gravity_subintervals
+        for i in range(grid.first_row[a], grid.first_row[a + 1]):
+            square = 0.0 * largest
+            for k in range(3, 6):
+                turn = step * section.compliance[a, k] * s[i, k]
+                square += turn * turn
+            largest += positive_part(square - largest)
+    return largest
 
 
 @inlined

@@ -1,6 +1,7 @@
 """The dynamic Cosserat rod of a robot: `CosseratRod`, the public face of this folder."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -64,6 +65,7 @@ class CosseratRod:
         state_size, input_size: nx and m, the number of actuators.
         parameters: what can be estimated, a tuple of `RodParameter`.
         retries: how often a simulation was done again in finer steps, since this was made.
+        largest_errors: of a step, and of one of filters and controllers, see `stepper` [1/s].
     """
 
     def __init__(
@@ -85,7 +87,8 @@ class CosseratRod:
             robot: what it is made of.
             intervals: n, of each segment on average; 5 as in the paper. A plant takes at least 10:
                 the tip is then within about 1.5 mm of n = 20 in motion, with 5 within about 7 mm.
-            max_substep: longest sub-step of the time integration [s].
+            max_substep: longest sub-step of the time integration [s]; steps are refined below it
+                where an error estimate asks for it.
             bending_of_each_segment: whether the bending compliance of each segment is a parameter
                 of its own; otherwise there is one, that of the first, and the others keep their
                 proportion to it.
@@ -140,6 +143,7 @@ class CosseratRod:
         if fitted:
             self.fittings = discretise.fittings_of(robot, self.grid)
             self.loads = discretise.no_loads(self.grid, 3 * tip_force)
+        self.largest_errors = stepper.largest_errors(self.grid, self.fittings, self.obstacles)
         self._no_inputs = np.zeros(self.input_size)
 
     def rest_state(self) -> np.ndarray:
@@ -154,7 +158,11 @@ class CosseratRod:
         parameters: np.ndarray | None = None,
         loads: Sequence[PointLoad] = (),
     ) -> np.ndarray:
-        """The state after `dt` [s] under constant inputs (m,) and loads.
+        """The state (nx,) after `dt` [s] under constant inputs (m,) and loads.
+
+        Where the error estimate asks for it, the step is done in sub-steps shorter than
+        `max_substep`. If the motion is too fast for the shortest, the rod is pressed to nothing or
+        its grid does not resolve how far it turns, the state is NaN, and a RuntimeWarning says why.
 
         Raises:
             UserError: a wrong shape, a dt that is not above 0, or parameters of the wrong sign.
@@ -183,7 +191,7 @@ class CosseratRod:
             loads: constant.
 
         Returns:
-            (T, nx); NaN if its last row is not finite even in the finest steps.
+            (T, nx); NaN, with a RuntimeWarning that says why, where `step` would be.
 
         Raises:
             UserError: a wrong shape, a dt that is not above 0, or parameters of the wrong sign.
@@ -218,7 +226,7 @@ class CosseratRod:
             loads: constant.
 
         Returns:
-            (T, nx); NaN if its last row is not finite even in the finest steps.
+            (T, nx); NaN where `step` would be, and `retries.reason` says why.
 
         Raises:
             UserError: a wrong shape, or a dt that is not above 0.
@@ -309,8 +317,8 @@ class CosseratRod:
     ) -> StepDerivatives:
         """A step with its exact derivatives, inputs going linearly from `begin` to `end` (m,).
 
-        What is differentiated is the computed step itself, with one linearisation for at most
-        18 ms, not the differential equation: learners and optimisers may rely on it to rounding.
+        What is differentiated is the computed step itself, in the sub-steps that it takes, not the
+        differential equation: learners and optimisers may rely on it to rounding.
 
         Raises:
             UserError: a wrong shape, a dt out of range, or parameters of the wrong sign.
@@ -323,9 +331,11 @@ class CosseratRod:
             )
         point = self._point("linearize_step", state, begin, parameters)
         levels = np.stack((point[1], self._inputs("linearize_step", end)))
+        run = self._run(dt, self._substeps(dt), 0, loads)
+        substeps, fresh = stepper.substeps_of(point[0], levels, point[2], run)
         sizes = self.state_size, self.input_size, self.input_size, len(self.parameters)
         values, changes = tangents.step_tangents(
-            point[0], levels, point[2], *self._rod(loads), dt, self._substeps(dt),
+            point[0], levels, point[2], *self._rod(loads), dt, substeps, fresh,
             np.eye(sum(sizes)),
         )  # fmt: skip
         parts = np.split(changes.T, np.cumsum(sizes)[:-1], axis=1)
@@ -496,11 +506,19 @@ class CosseratRod:
         """(T, nx) of levels (1, T + 1, m) and dt that are checked."""
         run = self._run(dt, self._substeps(dt), 1, loads)
         state, row = self._state(method, initial_state), self._parameters(method, parameters)
-        return stepper.advance(state[None], levels, row[None], run, retries=self.retries)[0]
+        lost = self.retries.lost
+        states = stepper.advance(state[None], levels, row[None], run, retries=self.retries)[0]
+        if self.retries.lost > lost:
+            line = f"CosseratRod.{method}: the result is NaN: {self.retries.reason}"
+            warnings.warn(line, RuntimeWarning, stacklevel=3)
+        return states
 
     def _run(self, dt: float, substeps: int, held: int, loads: Sequence[PointLoad]) -> Run:
         body, grid, fittings, acting, obstacles = self._rod(loads)
-        return Run(body, grid, dt, substeps, 0, held, fittings, acting, obstacles)
+        return Run.of(
+            body, grid, dt, substeps, held=held, fittings=fittings, loads=acting,
+            obstacles=obstacles, largest_error=self.largest_errors[0],
+        )  # fmt: skip
 
     def _substeps(self, dt: float) -> int:
         return max(1, math.ceil(dt / self.max_substep - 1e-9))

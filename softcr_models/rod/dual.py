@@ -20,6 +20,7 @@ from softcr_models.rod.simd import (
     Vec,
     any_positive,
     exponential,
+    nan_unless_positive,
     positive_part,
     square_root,
 )
@@ -178,6 +179,15 @@ def _positive_part(x):
     def implementation(x):
         value = value_of(x)
         return with_tangent(positive_part(value), simd.where_positive(value, tangent_of(x)))
+
+    return implementation if isinstance(x, Dual) else None
+
+
+@overload(nan_unless_positive, jit_options={"forceinline": True})
+def _nan_unless_positive(x, condition):
+    def implementation(x, condition):
+        kept = nan_unless_positive(value_of(x), value_of(condition))
+        return with_tangent(kept, tangent_of(x))
 
     return implementation if isinstance(x, Dual) else None
 

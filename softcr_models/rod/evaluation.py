@@ -21,7 +21,7 @@ from softcr_models.rod.packing import (
     unpack_section,
 )
 from softcr_models.rod.section import Extras, Fittings, Grid, NodeLoads, Section
-from softcr_models.rod.twists import advance_pose, cross_connector
+from softcr_models.rod.twists import LARGEST_TURN, advance_pose, cross_connector
 
 
 class Point(NamedTuple):
@@ -157,7 +157,7 @@ def poses_along(
         arc_lengths: (J,) from that segment's beginning, ascending in each of them [m].
 
     Returns:
-        (J, 4, 4).
+        (J, 4, 4); NaN where the rod turns by more than a quarter turn in a sub-interval.
     """
     rotation = np.empty((3, 3))
     position = np.empty(3)
@@ -186,6 +186,9 @@ def poses_along(
             for k in range(6):
                 strain[k] = compliance[a, k] * (s[i, k] + fraction * (s[i + 1, k] - s[i, k]))
             strain[2] += 1.0
+            turn = step * step * (strain[3] ** 2 + strain[4] ** 2 + strain[5] ** 2)
+            if not turn < LARGEST_TURN * LARGEST_TURN:
+                rotation[:] = np.nan
             while point < segments.size and segments[point] == a:
                 target = min(int(arc_lengths[point] / step + 1e-9), total)
                 if target > current:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcr_models.rod.backbone import part_of, start_pose, walk_interval
+from softcr_models.rod.backbone import largest_turn, part_of, start_pose, walk_interval
 from softcr_models.rod.inner import inlined, inner
-from softcr_models.rod.simd import exponential, local, positive_part
+from softcr_models.rod.simd import exponential, local, nan_unless_positive, positive_part
 from softcr_models.rod.stiffening import USUAL_CURVATURE
-from softcr_models.rod.twists import add_product, cross_connector
+from softcr_models.rod.twists import LARGEST_TURN, add_product, cross_connector
 
 
 class Body(NamedTuple):
@@ -198,7 +198,8 @@ def store_state(state, e, s, z, grid):
 
 @inlined
 def tip_pose(pose, s, section, body, grid, fittings):
-    """Pose (12,) of the tip cap's outer face in the base frame, rows of (3, 4), eq. (29)."""
+    """Pose (12,) of the tip cap's outer face in the base frame, rows of (3, 4), eq. (29); NaN where
+    the rod turns too far in a sub-interval."""
     like = s[0, 0]
     rotation = local(like, (3, 3))
     position = local(like, (3,))
@@ -214,7 +215,9 @@ def tip_pose(pose, s, section, body, grid, fittings):
         part = part_of(room, a, section, grid)
         for i in range(grid.first_row[a], grid.first_row[a + 1] - 1):
             walk_interval(rotation, position, s, i, part, grid)
+    left = LARGEST_TURN * LARGEST_TURN - largest_turn(s, section, grid)
     for r in range(3):
         for c in range(3):
-            pose[4 * r + c] = rotation[r, c]
-        pose[4 * r + 3] = position[r] + body.tip_cap_length * rotation[r, 2]
+            pose[4 * r + c] = nan_unless_positive(rotation[r, c], left)
+        along = position[r] + body.tip_cap_length * rotation[r, 2]
+        pose[4 * r + 3] = nan_unless_positive(along, left)

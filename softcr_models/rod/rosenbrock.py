@@ -6,6 +6,8 @@ accurate, and a W-method: it keeps its order with ANY matrix in place of the Jac
 two economies: one linearisation per step for all its sub-steps,
 and a linearisation without gravity, which is the only term that couples all nodes.
 
+Its embedded solution of second order, again for any matrix, tells how far off a sub-step may be.
+
 Written in the increments U = h Gamma k, so that no product with the Jacobian is needed
 (Hairer & Wanner, Solving ODEs II, IV.7): with alpha = 1/(gamma h),
 
@@ -18,6 +20,7 @@ pivoting. Same three ways of running as `kernel`.
 
 import numpy as np
 
+from softcr_models.rod.backbone import largest_turn
 from softcr_models.rod.contact import (
     add_stage,
     begin_stage,
@@ -30,7 +33,12 @@ from softcr_models.rod.kernel import derivative
 from softcr_models.rod.linear_solver import Factors, linearise, solve
 from softcr_models.rod.loads import base_actuation, pull_tendons
 from softcr_models.rod.section import MAX_NODES
-from softcr_models.rod.simd import local
+from softcr_models.rod.simd import local, positive_part
+
+CHECKS = 3
+"""What says whether a step holds: the sum of the squares of its sub-steps' estimated errors, as
+shares of the rod's length; the largest shortening of the rod, 1 where it is pressed to nothing; the
+largest squared angle by which it turns in a sub-interval of Algorithm 1 [rad^2]."""
 
 STAGES = 4
 GAMMA = 0.43586652150845900
@@ -51,14 +59,16 @@ _GAMMA = np.array(
     ]
 )
 _WEIGHTS = np.array([0.24212380706095346, -1.2232505839045147, 1.5452602553351020, GAMMA])
+_EMBEDDED = np.array([0.37810903145819369, -0.096042292212423178, 0.5, 0.5 * GAMMA])
 STAGE_POINT = _ALPHA @ np.linalg.inv(_GAMMA)  # a_ij
 STAGE_COUPLING = np.eye(STAGES) / GAMMA - np.linalg.inv(_GAMMA)  # c_ij
 INCREMENT = np.linalg.solve(_GAMMA.T, _WEIGHTS)  # m_i
+ERROR = INCREMENT - np.linalg.solve(_GAMMA.T, _EMBEDDED)
 
 
 @inlined
-def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras):
-    """Advances (e, s, z) in place over dt in equal sub-steps.
+def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras, check):
+    """Advances (e, s, z) in place over dt in equal sub-steps, and tells what `check` holds.
 
     The pressure wrench goes linearly from w_begin to w_end; each sub-step holds its value in the
     middle.
@@ -70,6 +80,7 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
             Near obstacles each of them is linearised, and divided where the rod touches.
         decay: (6,) exp(-dt / substeps / D) of the base state.
         extras: what is fitted to the rod, or None.
+        check: (CHECKS,) for what says whether the step holds.
     """
     rows = grid.first_row[grid.segments]
     places = grid.segments
@@ -88,6 +99,7 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
     )
     w = local(like, (MAX_NODES, 6))
     base = local(like, (6,))
+    check[0] = 0.0 * like
     for substep in range(substeps):
         fraction = (substep + 0.5) / substeps
         for place in range(places):
@@ -100,28 +112,34 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
             z[k] = (z[k] + base[k]) * decay[k] - base[k]
         anew = substep == 0 or fresh == 1
         if extras is None:
-            _advance(e, s, w, h, anew, section, grid, extras, factors)
+            _advance(e, s, w, h, anew, section, grid, extras, factors, check)
         else:
-            _advance_beside(extras.obstacles, e, s, w, h, anew, section, grid, extras, factors)
+            _advance_beside(
+                extras.obstacles, e, s, w, h, anew, section, grid, extras, factors, check
+            )
+    check[1] = _largest_shortening(s, section, grid)
+    check[2] = largest_turn(s, section, grid)
 
 
 @inlined
-def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors):
+def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors, check):
     """`_advance`, near obstacles always after a linearisation, and in as many pieces as it takes to
     follow an impact: once more from the beginning, if it ends in one that it did not foresee."""
     if obstacles is None:
-        _advance(e, s, w, h, anew, section, grid, extras, factors)
+        _advance(e, s, w, h, anew, section, grid, extras, factors, check)
     else:
         contacts, fittings = extras.contacts, extras.fittings
         e_before = local(e[0, 0], (MAX_NODES, 6))
         s_before = local(e[0, 0], (MAX_NODES, 6))
         _copy(e_before, s_before, e, s, grid)
+        error_before = check[0]
         count = pieces(contacts, e, s, section, grid, fittings, obstacles, h, h)
         for attempt in range(2):
             if attempt == 1:
                 _copy(e, s, e_before, s_before, grid)
+                check[0] = error_before
             for _ in range(count):
-                _advance(e, s, w, h / count, True, section, grid, extras, factors)
+                _advance(e, s, w, h / count, True, section, grid, extras, factors, check)
             needed = pieces(contacts, e, s, section, grid, fittings, obstacles, h, 0.0)
             if needed <= count:
                 break
@@ -137,8 +155,9 @@ def _copy(to_e, to_s, e, s, grid):
 
 
 @inlined
-def _advance(e, s, w, h, anew, section, grid, extras, factors):
-    """Advances (e, s) in place over h [s] under the wrenches w, `anew` after a linearisation."""
+def _advance(e, s, w, h, anew, section, grid, extras, factors, check):
+    """Advances (e, s) in place over h [s] under the wrenches w, `anew` after a linearisation, and
+    adds the square of the estimated error to check[0]."""
     rows = grid.first_row[grid.segments]
     alpha = 1.0 / (GAMMA * h)
     like = e[0, 0]
@@ -192,3 +211,40 @@ def _advance(e, s, w, h, anew, section, grid, extras, factors):
             for k in range(6):
                 e[i, k] += INCREMENT[j] * increments_e[j, i, k]
                 s[i, k] += INCREMENT[j] * increments_s[j, i, k]
+    check[0] += _squared_error(increments_s, section, grid)
+
+
+@inlined
+def _squared_error(increments, section, grid):
+    """The square of a sub-step's estimated error: what the errors of the strains at all rows move
+    the tip by if they add up along the rod, as a share of its length.
+
+    Only strains count. The error of a velocity is that of a strain in the next step.
+    """
+    like = increments[0, 0, 0]
+    stretch, turn = 0.0 * like, 0.0 * like
+    length = 0.0
+    for a in range(grid.segments):
+        first, beyond = grid.first_row[a], grid.first_row[a + 1]
+        length += grid.interval_length[a] * (beyond - 1 - first)
+        for i in range(first, beyond):
+            for k in range(6):
+                error = ERROR[0] * increments[0, i, k]
+                for j in range(1, 4):
+                    error += ERROR[j] * increments[j, i, k]
+                error *= section.compliance[a, k]
+                if k < 3:
+                    stretch += error * error
+                else:
+                    turn += error * error
+    return (stretch + length * length * turn) * (1.0 / grid.first_row[grid.segments])
+
+
+@inlined
+def _largest_shortening(s, section, grid):
+    """Of the rod along its centre line, 1 minus the stretch [-]."""
+    largest = -section.compliance[0, 2] * s[0, 2]
+    for a in range(grid.segments):
+        for i in range(grid.first_row[a], grid.first_row[a + 1]):
+            largest += positive_part(-section.compliance[a, 2] * s[i, 2] - largest)
+    return largest

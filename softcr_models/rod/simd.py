@@ -202,8 +202,13 @@ def exponential(x: Any) -> Any:
 
 
 def positive_part(x: Any) -> Any:
-    """x where it is above zero, else zero; of a number or lanes."""
-    return x if x.real > 0.0 else 0.0 * x
+    """x where it is above zero, else zero; of a number, an array or lanes."""
+    return np.where(np.real(x) > 0.0, x, 0.0 * x)[()]
+
+
+def nan_unless_positive(x: Any, condition: Any) -> Any:
+    """x where the condition is above zero, else NaN; of numbers, arrays or lanes."""
+    return np.where(np.real(condition) > 0.0, x, np.nan)[()]
 
 
 def any_positive(x: Any) -> Any:
@@ -254,6 +259,17 @@ def where_positive(typing_context, condition, x):
 
 
 @intrinsic
+def _lanes_or_nan(typing_context, x, condition):
+    def generate(context, builder, sig, args):
+        kind = args[0].type
+        nan = ir.Constant(kind, float("nan") if x.lanes == 1 else [float("nan")] * x.lanes)
+        above = builder.fcmp_ordered(">", args[1], ir.Constant(kind, None))
+        return builder.select(above, args[0], nan)
+
+    return x(x, condition), generate
+
+
+@intrinsic
 def _any_lane_positive(typing_context, x):
     def generate(context, builder, sig, args):
         above = builder.fcmp_ordered(">", args[0], ir.Constant(args[0].type, None))
@@ -301,6 +317,14 @@ def _positive_part(x):
         return where_positive(x, x)
 
     return of_lanes if isinstance(x, Vec) else of_numbers if _is_number(x) else None
+
+
+@overload(nan_unless_positive, jit_options={"forceinline": True})
+def _nan_unless_positive(x, condition):
+    def of_lanes(x, condition):
+        return _lanes_or_nan(x, condition)
+
+    return of_lanes if isinstance(x, Vec) else None
 
 
 @overload(any_positive, jit_options={"forceinline": True})

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcr_models.robot import Robot
+from softcr_models.rod import evaluation
+from softcr_models.rod.backbone import largest_turn
 from softcr_models.rod.point_loads import PointLoad
+from softcr_models.rod.twists import LARGEST_TURN
 
 if TYPE_CHECKING:
     from softcr_models.rod.cosserat_rod import CosseratRod
@@ -32,7 +35,8 @@ def equilibrium(
     """The steady state (nx,) reached by raising inputs (m,) and loads slowly from zero.
 
     Raises:
-        EquilibriumError: with the inputs, if there is none.
+        EquilibriumError: with the inputs, if there is none, or the rod is pressed to nothing on the
+            way, or turns too far for its grid.
     """
     scales = _load_scales(rod, inputs, loads)
 
@@ -44,26 +48,32 @@ def equilibrium(
             rod, state, fraction * inputs, parameters, _scaled(loads, fraction), scales
         )  # fmt: skip
 
-    state, reached = _followed(weighed, rod.rest_state())
+    def require_possible(state):
+        _require_possible(rod, state, parameters)
+
+    state, reached = _followed(weighed, rod.rest_state(), require_possible)
     if reached < 1.0:
         raise EquilibriumError(
             f"no steady state without actuation: followed from a rod without weight, it ends at "
             f"{100.0 * reached:.3g} % of gravity"
         )
-    state, reached = _followed(actuated, state)
+    state, reached = _followed(actuated, state, require_possible)
     if reached < 1.0:
         raise EquilibriumError(f"no steady state found at inputs {_told(rod, inputs)}")
     return state
 
 
 def _followed(
-    steady: Callable[[np.ndarray, float], np.ndarray | None], state: np.ndarray
+    steady: Callable[[np.ndarray, float], np.ndarray | None],
+    state: np.ndarray,
+    require_possible: Callable[[np.ndarray], None],
 ) -> tuple[np.ndarray, float]:
     """The last steady state of those at fractions up to 1, in as large pieces as can be, and where.
 
     Args:
         steady: the steady state near another at a fraction of what acts; None if it is not found.
         state: at the fraction 0.
+        require_possible: raises EquilibriumError for a state that no rod can have.
     """
     reached, piece = 0.0, 1.0
     while reached < 1.0 and piece >= 1e-3:
@@ -72,8 +82,33 @@ def _followed(
         if candidate is None:
             piece *= 0.5
         else:
+            require_possible(candidate)
             state, reached, piece = candidate, fraction, 2.0 * piece
     return state, reached
+
+
+def _require_possible(rod, state, parameters):
+    """Refuses a rod that is pressed to nothing, or that its grid does not resolve."""
+    grid = rod.grid
+    numbers = rod.nominal_parameters if parameters is None else parameters
+    point = evaluation.point_of(
+        state, np.zeros(rod.input_size), numbers, rod.body, grid, None, None, None
+    )
+    rows = zip(grid.first_row[:-1], grid.first_row[1:], strict=True)
+    for a, (first, beyond) in enumerate(rows):
+        stretch = 1.0 + float((point.section.compliance[a, 2] * point.s[first:beyond, 2]).min())
+        if not stretch > 0.0:
+            raise EquilibriumError(
+                f"robot {rod.robot.name}: segment {rod.robot.segment_names[a]} is pressed to "
+                f"nothing: its stretch is {stretch:.3g}, must be above 0"
+            )
+    turn = float(np.sqrt(largest_turn(point.s, point.section, grid)))
+    if not turn < LARGEST_TURN:
+        raise EquilibriumError(
+            f"robot {rod.robot.name}: the rod turns by {turn:.3g} rad in a sub-interval of its "
+            f"grid, must be below {LARGEST_TURN:.3g} rad: take more intervals, or "
+            "gravity_subintervals"
+        )
 
 
 def _lightened(rod: "CosseratRod", fraction: float) -> "CosseratRod":

@@ -2,16 +2,18 @@
 
 `Body` holds what does not change between calls; parameters that filters estimate are inputs, one
 row per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of
-lanes on one of the cores, and unpacks. Lanes share control flow, so there is no step control: a
-candidate whose result is not finite is done again in finer steps with fresh linearisations
-(`_retry`).
+lanes on one of the cores, and unpacks. Lanes share control flow, so the step is not controlled
+there: a candidate with a step that is too inaccurate by the error estimate of `rosenbrock`, or not
+finite, is done again alone, that step in finer sub-steps with fresh linearisations (`_again`). It
+is NaN if the finest do not help, or if it leaves the range in which the equations hold.
 
 What computes believes what it is told. `rollout`, `rollout_tips` and `tip_poses` check their
 arguments; `advance` and `poses` are the same for those whose own `Arguments` have checked them.
 """
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from softcr_models.arguments import FLOAT32, ArgumentError, Arguments
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.borrowing import borrowed
-from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts
+from softcr_models.rod.compilation import COMPILE_OPTIONS, lane_counts, may_use_threads
 from softcr_models.rod.contact import Contacts, Obstacles
 from softcr_models.rod.inner import inner
 from softcr_models.rod.kernel import effective_masses
@@ -35,6 +37,7 @@ from softcr_models.rod.packing import (
     unpack_section,
 )
 from softcr_models.rod.parameters import signs_of
+from softcr_models.rod.rosenbrock import CHECKS
 from softcr_models.rod.section import (
     MAX_NODES,
     MAX_SEGMENTS,
@@ -45,10 +48,30 @@ from softcr_models.rod.section import (
     NodeLoads,
     Section,
 )
-from softcr_models.rod.simd import as_lanes, flush_denormals, local
+from softcr_models.rod.simd import any_positive, as_lanes, flush_denormals, local, positive_part
 from softcr_models.rod.state import state_size
+from softcr_models.rod.twists import LARGEST_TURN
 
-RETRY_FACTORS = (2, 4, 8, 16)
+ERROR = 0.2
+"""Estimated error that a step may have per second, as a share of the rod's length: what keeps the
+tip of the shipped robots within 0.3 % of it in their fastest motions."""
+
+STRICT = 0.1
+"""Factor on it where errors of steps add up instead of dying out: of slender rods, whose bending
+waves hardly are damped, and with tendons of the exact model, which linearisations leave out."""
+
+SLENDER = 12.0
+"""Length over diameter of a slender rod [-]."""
+
+ROUGH = 10.0
+"""Factor on it for filters and controllers, whose candidates are many and soon corrected."""
+
+LEAST_SUBSTEP = 2e-5
+"""Candidates are not done again in shorter sub-steps than this [s]."""
+
+SERVED_SUBSTEPS = 4
+"""Sub-steps that one linearisation serves at most: who asks for finer ones wants to be exact."""
+
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
 
 
@@ -62,6 +85,7 @@ class Run(NamedTuple):
             next row.
         fittings, loads, obstacles: what is fitted to the rod, loads its nodes, and what it may
             touch; None without.
+        largest_error: that a step may have, see `largest_errors` [1/s].
     """
 
     body: Body
@@ -73,22 +97,53 @@ class Run(NamedTuple):
     fittings: Fittings | None = None
     loads: NodeLoads | None = None
     obstacles: Obstacles | None = None
+    largest_error: float = ERROR
+
+    @classmethod
+    def of(cls, body: Body, grid: Grid, dt: float, substeps: int, **others: Any) -> "Run":
+        """With as many linearisations as so many sub-steps need."""
+        return cls(body, grid, dt, substeps, fresh=int(substeps > SERVED_SUBSTEPS), **others)
+
+    @property
+    def limits(self) -> tuple[float, float, float]:
+        """What each of `rosenbrock.CHECKS` must stay below."""
+        error = self.largest_error * self.dt
+        return error * error, 1.0, LARGEST_TURN * LARGEST_TURN
+
+
+def largest_errors(
+    grid: Grid, fittings: Fittings | None, obstacles: Obstacles | None
+) -> tuple[float, float]:
+    """Error that a step of a rod may have, and of one of a filter's or controller's [1/s].
+
+    Near obstacles the first is as rough: the estimate is for smooth forces, and impacts have steps
+    of their own.
+    """
+    exact = fittings is not None and fittings.tendon_inputs.size > 0
+    if exact and obstacles is None:
+        return STRICT * ERROR, STRICT * ERROR
+    length = float(grid.interval_length @ (np.diff(grid.first_row) - 1))
+    diameter = 4.0 * math.sqrt(grid.bending_inertia.max())  # of a solid section: I/A is d^2 / 16
+    error = ERROR * (STRICT if length > SLENDER * diameter else 1.0)
+    return error if obstacles is None else ROUGH * error, ROUGH * error
 
 
 @dataclass
 class Retries:
-    """What the retries of a model have cost: each is a serial computation, up to 16 x finer.
+    """What the retries of a model have cost: each is a serial computation.
 
     Attributes:
         candidates: that were done again at least once, since this was made or set to 0.
-        attempts: retries of candidates, each in steps finer than before.
+        attempts: retries of single steps, each in sub-steps half as long as before.
         lost: of the candidates, those that stayed NaN, or were never retried because something
             given for them is not finite.
+        reason: why the last of those was lost, as a part of a sentence.
     """
 
     candidates: int = 0
     attempts: int = 0
     lost: int = 0
+    reason: str = ""
 
 
 @inner
@@ -103,7 +158,7 @@ def _compiled_block(lanes, dtype):
     @inner
     def block_rollout(
         block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-        obstacles, out, out_tips,
+        obstacles, limits, out, out_tips, out_checks,
     ):  # fmt: skip
         # names of their own: numba leaves out what hangs on arguments that are None
         body, grid = borrowed(body), borrowed(grid)
@@ -119,6 +174,7 @@ def _compiled_block(lanes, dtype):
         raw_tension = np.empty((tendons * levels, lanes), dtype)
         raw_section = np.empty((section_rows(grid), lanes), dtype)
         raw_pose = np.empty((12, lanes), dtype)
+        raw_worst = np.zeros((CHECKS, lanes), dtype)
         for lane in range(lanes):
             candidate = min(block * lanes + lane, batch - 1)
             row = _row_of(states, candidate)
@@ -134,7 +190,9 @@ def _compiled_block(lanes, dtype):
         state = as_lanes(raw_state, lanes)
         wrench = as_lanes(raw_wrench, lanes)
         pose = as_lanes(raw_pose, lanes)
+        worst = as_lanes(raw_worst, lanes)
         like = state[0]
+        check = local(like, (CHECKS,))
         section = Section(
             local(like, (MAX_SEGMENTS, 6)),
             local(like, (MAX_SEGMENTS, 6)),
@@ -191,8 +249,17 @@ def _compiled_block(lanes, dtype):
             if fittings is not None:
                 load_tensions(extras, tension, tendons * time, tendons * (time + 1 - held))
             rosenbrock.step(
-                e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras
+                e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras, check
             )
+            margin = 1.0 + 0.0 * like
+            for n in range(CHECKS):
+                worst[n] += positive_part(check[n] - worst[n])
+                margin -= positive_part(margin - 1.0 + check[n] / limits[n])
+            if not any_positive(margin):  # of no candidate of the block
+                for lane in range(used):
+                    out[block * lanes + lane, time:] = np.nan
+                    out_tips[block * lanes + lane, time:] = np.nan
+                break
             if out.shape[1] > 0:
                 store_state(state, e, s, z, grid)
                 for lane in range(used):
@@ -204,6 +271,9 @@ def _compiled_block(lanes, dtype):
                     for component in range(12):
                         out_tips[block * lanes + lane, time, component] = raw_pose[component, lane]
         flush_denormals(control_word)
+        for lane in range(used):
+            for n in range(CHECKS):
+                out_checks[block * lanes + lane, n] = raw_worst[n, lane]
 
     return block_rollout
 
@@ -223,7 +293,7 @@ def _rollout_scalar(
     tip_share, actuation, pulls, base_height, tip_cap_length,
     segments, first_row, interval_length, gravity, gravity_subintervals, strain_point,
     bending_inertia, torsion_inertia, payload_row, payload_lever, stiffens,
-    dt, substeps, fresh, held, fittings, loads, obstacles, out, out_tips,
+    dt, substeps, fresh, held, fittings, loads, obstacles, limits, out, out_tips, out_checks,
 ):  # fmt: skip
     # body and grid one by one: to find the types of the two tuples took numba 2 us of a call's 13
     body = Body(
@@ -237,31 +307,31 @@ def _rollout_scalar(
     for block in range(inputs.shape[0]):
         _block_scalar(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, out, out_tips,
+            fittings, loads, obstacles, limits, out, out_tips, out_checks,
         )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float64(
     states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    obstacles, out, out_tips,
+    obstacles, limits, out, out_tips, out_checks,
 ):  # fmt: skip
     for block in numba.prange((inputs.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
         _block_float64(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, out, out_tips,
+            fittings, loads, obstacles, limits, out, out_tips, out_checks,
         )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float32(
     states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    obstacles, out, out_tips,
+    obstacles, limits, out, out_tips, out_checks,
 ):  # fmt: skip
     for block in numba.prange((inputs.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
         _block_float32(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, out, out_tips,
+            fittings, loads, obstacles, limits, out, out_tips, out_checks,
         )  # fmt: skip
 
 
@@ -332,20 +402,100 @@ def advance(
     if run.substeps < 1:
         raise ArgumentError(f"substeps: {run.substeps} is not allowed: 1 or more")
     batch, steps = levels.shape[0], levels.shape[1] - 1
-    dtype = np.float32 if single else np.float64
+    serial = (batch == 1 and not single) or not may_use_threads()
+    dtype = np.float32 if single and not serial else np.float64
     out = np.empty((batch, 0 if tips else steps, states.shape[1]), dtype)
     out_tips = np.empty((batch, steps if tips else 0, 12), dtype)
-    if single:
-        _rollout_float32(states, levels, parameters, *run, out, out_tips)
-    elif batch == 1:
-        _rollout_scalar(states, levels, parameters, *_flat(run), out, out_tips)
+    checks = np.empty((batch, CHECKS), dtype)
+    if serial:
+        _rollout_scalar(states, levels, parameters, *_flat(run), out, out_tips, checks)
+    elif single:
+        _rollout_float32(states, levels, parameters, *_shared(run), out, out_tips, checks)
     else:
-        _rollout_float64(states, levels, parameters, *run, out, out_tips)
+        _rollout_float64(states, levels, parameters, *_shared(run), out, out_tips, checks)
+    good = checks < run.limits
     finite = np.isfinite((out_tips if tips else out)[:, -1])
-    if not np.logical_and.reduce(finite, axis=None):
-        failed = ~finite.all(axis=1)
-        _retry(failed, (states, levels, parameters), run, out, out_tips, retries or Retries())
-    return out_tips.reshape(batch, steps, 3, 4) if tips else out
+    everything = np.logical_and.reduce
+    if not (everything(good, axis=None) and everything(finite, axis=None)):
+        failed = ~(finite.all(axis=1) & good.all(axis=1))
+        retries = retries or Retries()
+        for candidate in np.flatnonzero(failed).tolist():
+            rows = [each[candidate % len(each)] for each in (states, levels, parameters)]
+            found = _again(*rows, run, retries)
+            if tips:
+                row = rows[2][None]
+                out_tips[candidate] = poses(found, row, run.body, run.grid, run.fittings).reshape(
+                    -1, 12
+                )
+            else:
+                out[candidate] = found
+    rolled = out_tips.reshape(batch, steps, 3, 4) if tips else out
+    return rolled.astype(np.float32, copy=False) if single else rolled
+
+
+def substeps_of(
+    state: np.ndarray, levels: np.ndarray, parameters: np.ndarray, run: Run
+) -> tuple[int, int]:
+    """How a step is done: in how many sub-steps, and whether each is linearised, 1 or 0.
+
+    Args:
+        state: (nx,); levels: (2, m); parameters: (P,).
+        run: what is asked for first.
+    """
+    _, _, done = _one_step(state, levels, parameters, run)
+    return done.substeps, done.fresh
+
+
+def _again(state, levels, parameters, run, retries):
+    """(T, nx) states of one candidate, its steps as fine as each of them needs; NaN if it cannot
+    be done."""
+    steps = len(levels) - 1
+    out = np.full((steps, len(state)), np.nan)
+    retries.candidates += 1
+    if not all(np.isfinite(each).all() for each in (state, levels, parameters)):
+        retries.lost += 1
+        retries.reason = "what is given is not finite"
+        return out  # no finer step helps
+    at = 0
+    while at < steps:
+        here = out[at - 1] if at else state
+        _rolled(here, levels[at:], parameters, run, out[at:])
+        at = int(np.count_nonzero(np.isfinite(out).all(axis=1)))
+        if at < steps:
+            here = out[at - 1] if at else state
+            out[at], checks, done = _one_step(here, levels[at : at + 2], parameters, run)
+            retries.attempts += (done.substeps // run.substeps).bit_length() - 1
+            if not np.isfinite(out[at]).all():
+                retries.lost += 1
+                retries.reason = _reason(checks, done)
+                out[:] = np.nan
+                break
+            at += 1
+    return out
+
+
+def _one_step(state, levels, parameters, run):
+    """(nx,) after a step, its checks, and the run that says how fine it was; NaN if it fails."""
+    out = np.empty((1, len(state)))
+    while True:
+        checks = _rolled(state, levels, parameters, run, out)
+        leaves = checks[0] < run.limits[0] and (checks[1:] >= run.limits[1:]).any()
+        finest = run.dt / (2 * run.substeps) < LEAST_SUBSTEP
+        if leaves or finest or np.isfinite(out).all():
+            return out[0], checks, run
+        run = run._replace(substeps=2 * run.substeps, fresh=1)
+
+
+def _rolled(state, levels, parameters, run, out):
+    """Writes (T, nx) states of one candidate, NaN from its first step on that does not hold.
+
+    Returns:
+        (CHECKS,) the largest up to there.
+    """
+    checks, no_tips = np.empty((1, CHECKS)), np.empty((1, 0, 12))
+    given = state[None], levels[None], parameters[None]
+    _rollout_scalar(*given, *_flat(run), out[None], no_tips, checks)
+    return checks[0]
 
 
 def _checked(method, states, inputs, parameters, run):
@@ -361,36 +511,28 @@ def _arguments(body: Body, grid: Grid) -> Arguments:
     return Arguments("stepper", size, body.actuation.shape[2], signs)
 
 
+def _shared(run):
+    """What candidates share as kernels take it."""
+    return *run[:-1], run.limits
+
+
 def _flat(run):
-    """What candidates share as `_rollout_scalar` takes it."""
-    body, grid, *others = run
+    """The same as `_rollout_scalar` takes it."""
+    body, grid, *others = _shared(run)
     return *body, *grid, *others
 
 
-def _retry(failed, inputs, run, out, out_tips, retries):
-    """Does failed candidates again, ever finer, in float64 with fresh linearisations."""
-    # no finer step helps where the given numbers are not finite
-    retries.candidates += int(np.count_nonzero(failed))
-    hopeful = np.ones(len(failed), bool)
-    for values in inputs:
-        hopeful &= np.isfinite(values).reshape(len(values), -1).all(axis=1)
-    for factor in RETRY_FACTORS:
-        chosen = np.flatnonzero(failed & hopeful)
-        if not chosen.size:
-            break
-        retries.attempts += len(chosen)
-        rows = [values[chosen] if len(values) > 1 else values for values in inputs]
-        again = np.empty((len(chosen), *out.shape[1:]))
-        again_tips = np.empty((len(chosen), *out_tips.shape[1:]))
-        finer = run._replace(substeps=factor * run.substeps, fresh=1)
-        _rollout_scalar(*rows, *_flat(finer), again, again_tips)
-        finite = np.isfinite(again).all(axis=(1, 2)) & np.isfinite(again_tips).all(axis=(1, 2))
-        out[chosen[finite]] = again[finite]
-        out_tips[chosen[finite]] = again_tips[finite]
-        failed[chosen[finite]] = False
-    out[failed] = np.nan
-    out_tips[failed] = np.nan
-    retries.lost += int(np.count_nonzero(failed))
+def _reason(checks, run):
+    """Why a step does not hold, as a part of a sentence."""
+    error, shortening, turn = checks
+    if error < run.limits[0] and shortening >= run.limits[1]:
+        return f"the rod is pressed to nothing: its stretch is {1.0 - shortening:.2g}, not above 0"
+    if error < run.limits[0] and turn >= run.limits[2]:
+        return (
+            f"the rod turns by {np.sqrt(turn):.2g} rad in a sub-interval, must be below "
+            f"{LARGEST_TURN:.2g} rad: more intervals, or gravity_subintervals, resolve it"
+        )
+    return f"the motion is too fast for sub-steps of {run.dt / run.substeps:.2g} s"
 
 
 def _compiled_tip_block(lanes, dtype):
@@ -421,7 +563,7 @@ def _compiled_tip_block(lanes, dtype):
                 compliance[a, k] = packed[30 * a + k]
             for i in range(rows):
                 s[i, k] = state[6 * i + k]
-        # a pose needs the compliance only
+        # a pose needs the compliance alone
         section = Section(
             compliance, compliance, compliance, compliance, density, density, density, density
         )
@@ -481,7 +623,11 @@ def poses(
     fittings: Fittings | None = None,
 ) -> np.ndarray:
     """`tip_poses` of what `Arguments.observe` has checked."""
-    out = np.empty((states.shape[0], 12), states.dtype)
-    compute = _tips_float32 if states.dtype == FLOAT32 else _tips_float64
-    compute(states, parameters, body, grid, fittings, out)
-    return out.reshape(-1, 3, 4)
+    single = states.dtype == FLOAT32
+    threaded = single and may_use_threads()
+    out = np.empty((states.shape[0], 12), np.float32 if threaded else np.float64)
+    if threaded:
+        _tips_float32(states, parameters, body, grid, fittings, out)
+    else:
+        _tips_float64(states.astype(float, copy=False), parameters, body, grid, fittings, out)
+    return out.reshape(-1, 3, 4).astype(states.dtype, copy=False)

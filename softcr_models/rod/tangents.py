@@ -56,7 +56,7 @@ def _fill(out, values, changes, first):
 
 
 @inlined
-def _rates(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps):
+def _rates(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps, fresh):
     """result: the state's derivative, then the wrench (6,) that the rod's base transmits."""
     like = s[0, 0]
     de = local(like, (MAX_NODES, 6))
@@ -73,9 +73,12 @@ def _rates(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt,
 
 
 @inlined
-def _step(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps):
+def _step(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps, fresh):
     """result: the state after a step, then the tip's pose (12,) there."""
-    rosenbrock.step(e, s, z, w[0], w[1], dt, substeps, 0, decay, section, grid, extras)
+    check = local(s[0, 0], (rosenbrock.CHECKS,))
+    rosenbrock.step(
+        e, s, z, w[0], w[1], dt, substeps, fresh, decay, section, grid, extras, check
+    )  # fmt: skip
     size = 12 * grid.first_row[grid.segments] - 6 * grid.segments + 6
     store_state(result, e, s, z, grid)
     tip_pose(result[size:], s, section, body, grid, fittings)
@@ -86,7 +89,7 @@ def _compiled_tangents(evaluate, extra_rows):
 
     @numba.njit(**COMPILE_OPTIONS)
     def tangents(
-        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
+        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps, fresh,
         directions, values, out,
     ):  # fmt: skip
         body, grid = borrowed(body), borrowed(grid)
@@ -168,7 +171,9 @@ def _compiled_tangents(evaluate, extra_rows):
                 tendons = fitted.tendon_inputs.shape[0]
                 load_tensions(extras, packed_tension[:, 0], 0, tendons)
                 effective_masses(extras.effective_mass, section, grid, fitted)
-            evaluate(result, e, s, z, w, section, decay, body, grid, fitted, extras, dt, substeps)
+            evaluate(
+                result, e, s, z, w, section, decay, body, grid, fitted, extras, dt, substeps, fresh
+            )
             raw_out = np.empty((size + extra_rows, FLOAT64_LANES))
             lanes_out = as_lanes(raw_out, FLOAT64_LANES)
             for part in range(2):
@@ -216,8 +221,9 @@ def rates_tangents(
     values = np.empty(len(state) + 6)
     out = np.empty((len(directions), len(state) + 6))
     _all_rates(
-        state, levels, parameters, body, grid, fittings, loads, obstacles, 1.0, 1, ways, values, out
-    )
+        state, levels, parameters, body, grid, fittings, loads, obstacles, 1.0, 1, 0, ways, values,
+        out,
+    )  # fmt: skip
     return values, out
 
 
@@ -232,13 +238,15 @@ def step_tangents(
     obstacles: Obstacles | None,
     dt: float,
     substeps: int,
+    fresh: int,
     directions: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The state after a step and the tip's pose there, and their changes.
 
     Args:
         state: (nx,); levels: (2, m) inputs at begin and end; parameters: (P,).
-        dt, substeps: of the step, with one linearisation [s, -].
+        dt, substeps: of the step [s, -].
+        fresh: 1 to linearise in every sub-step, 0 to do it once.
         directions: (J, nx + 2 m + P) changes of state, inputs at begin and end, parameters.
 
     Returns:
@@ -247,7 +255,7 @@ def step_tangents(
     values = np.empty(len(state) + 12)
     out = np.empty((len(directions), len(state) + 12))
     _all_steps(
-        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps,
+        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps, fresh,
         directions, values, out,
     )  # fmt: skip
     return values, out

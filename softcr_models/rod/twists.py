@@ -4,8 +4,13 @@ eta = [q; w], Lambda = [n; m]; ad(eta) = [[w^, q^], [0, w^]]. Written for number
 and compiled lanes alike, see `kernel`.
 """
 
+import numpy as np
+
 from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.simd import local
+
+LARGEST_TURN = 0.5 * np.pi
+"""Angle [rad] up to which the series below serve for poses: there they are off by 3e-5."""
 
 
 @inlined

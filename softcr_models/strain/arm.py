@@ -11,11 +11,15 @@ from pydantic import Field, model_validator
 
 from softcr_models.number_types import (
     NO_BOOLEAN,
+    Density,
     FileName,
     Finite,
+    Length,
+    Modulus,
     NonNegative,
     Positive,
     Triple,
+    Width,
 )
 from softcr_models.robot_parts import Data
 from softcr_models.strain.kinematics import STRAINS
@@ -31,14 +35,14 @@ class MaterialSegment(Data):
     """A round, homogeneous segment of a known material."""
 
     type: Literal["material"]
-    length: Positive = Field(description="rest length [m]")
-    radius: Positive = Field(description="radius of the cross-section [m]")
-    density: Positive = Field(description="density of the material [kg/m^3]")
-    youngs_modulus: Positive = Field(description="Young's modulus E for bending [Pa]")
-    axial_modulus: Positive | None = Field(
+    length: Length = Field(description="rest length [m]")
+    radius: Width = Field(description="radius of the cross-section [m]")
+    density: Density = Field(description="density of the material [kg/m^3]")
+    youngs_modulus: Modulus = Field(description="Young's modulus E for bending [Pa]")
+    axial_modulus: Modulus | None = Field(
         default=None, description="E for axial strain; that of bending when absent [Pa]"
     )
-    shear_modulus: Positive = Field(description="shear modulus G [Pa]")
+    shear_modulus: Modulus = Field(description="shear modulus G [Pa]")
     shear_factor: Positive = Field(
         default=4.0 / 3.0, description="shear stiffness divided by G times area [-]"
     )
@@ -52,7 +56,7 @@ class IdentifiedSegment(Data):
     """A segment whose numbers were identified from its motion."""
 
     type: Literal["identified"]
-    length: Positive = Field(description="rest length [m]")
+    length: Length = Field(description="rest length [m]")
     mass: Positive = Field(description="mass per length [kg/m]")
     inertia: Positive = Field(
         description="moment of inertia of the cross-section, per length [kg m]"

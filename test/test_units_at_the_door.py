@@ -1,0 +1,186 @@
+"""Numbers in another unit are refused where files are read, and the line proposes right ones."""
+
+import math
+import warnings
+
+import pytest
+import yaml
+
+from softcr_hardware.optitrack.calibration import load_calibration
+from softcr_models import UserError, load_robot
+from softcr_models.config import config_directory
+from softcr_models.number_types import within
+from softcr_models.obstacle_files import load_obstacles
+from softcr_models.yaml_files import read_mapping
+
+
+def written(tmp_path, folder, name, place, value):
+    """A shipped file with another value at a place, as a file."""
+    content = yaml.safe_load((config_directory() / folder / f"{name}.yaml").read_text())
+    here = content
+    for part in place[:-1]:
+        here = here[part]
+    here[place[-1]] = value
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def any_robot(path):
+    return load_robot(path, ("rod", "arm", "strain"))
+
+
+CASES = [
+    (
+        any_robot,
+        "robots",
+        "licher2025",
+        ("actuators", 1, "angle"),
+        120.0,
+        "120 degrees would be 2.0944 rad",
+    ),
+    (
+        any_robot,
+        "robots",
+        "tendon_arm",
+        ("actuators", 1, "angle"),
+        90.0,
+        "90 degrees would be 1.5708 rad",
+    ),
+    (
+        any_robot,
+        "robots",
+        "licher2025",
+        ("base_orientation",),
+        [180.0, 0.0, 0.0],
+        "180 degrees would be 3.14159",
+    ),
+    (
+        any_robot,
+        "robots",
+        "two_segments",
+        ("segments", 0, "connector", "rotation"),
+        [0.0, 90.0, 0.0],
+        "1.5708 rad",
+    ),
+    (
+        any_robot,
+        "robots",
+        "dalenberg_robot1",
+        ("base_orientation",),
+        [180.0, 0.0, 0.0],
+        "3.14159 rad",
+    ),
+    (any_robot, "robots", "dalenberg_robot1", ("actuators", 1, "angle"), 120.0, "2.0944 rad"),
+    (any_robot, "robots", "licher2025", ("length",), 124.9, "124.9 mm would be 0.1249 m"),
+    (any_robot, "robots", "licher2025", ("outer_diameter",), 42.4, "42.4 mm would be 0.0424 m"),
+    (
+        any_robot,
+        "robots",
+        "licher2025",
+        ("actuators", 0, "area"),
+        235.6,
+        "235.6 mm2 would be 0.0002356 m^2",
+    ),
+    (any_robot, "robots", "two_segments", ("segments", 0, "connector", "length"), 12.0, "0.012 m"),
+    (
+        any_robot,
+        "robots",
+        "two_segments",
+        ("payload", "centre_of_mass"),
+        [4.0, 0.0, 10.0],
+        "0.004 m",
+    ),
+    (any_robot, "robots", "licher2025", ("tip_cap_length",), 10.0, "10 mm would be 0.01 m"),
+    (any_robot, "robots", "licher2025", ("sensors", 2, "noise"), 0.2, "0.2 mm would be 0.0002 m"),
+    (
+        any_robot,
+        "robots",
+        "licher2025",
+        ("pressure_limits", "maximum"),
+        100.0,
+        "100 kPa would be 100000 Pa",
+    ),
+    (any_robot, "robots", "licher2025", ("density",), 1.07, "1.07 g/cm^3 would be 1070 kg/m^3"),
+    (any_robot, "robots", "licher2025", ("tip_mass",), 66.8, "66.8 g would be 0.0668 kg"),
+    (any_robot, "robots", "licher2025", ("gravity",), 9810.0, "9810 mm/s^2 would be 9.81 m/s^2"),
+    (any_robot, "robots", "licher2025", ("bending_compliance",), 49.9e6, "Young's modulus is 0.1"),
+    (
+        any_robot,
+        "robots",
+        "dalenberg_robot1",
+        ("youngs_modulus",),
+        0.15,
+        "0.15 MPa would be 150000 Pa",
+    ),
+    (
+        any_robot,
+        "robots",
+        "pcs_one_segment",
+        ("segments", 0, "shear_modulus"),
+        0.2,
+        "0.2 MPa would be 200000 Pa",
+    ),
+    (
+        load_obstacles,
+        "obstacles",
+        "ball",
+        ("obstacles", 0, "centre"),
+        [60.0, 0.0, 90.0],
+        "60 mm would be 0.06 m",
+    ),
+    (
+        load_calibration,
+        "optitrack",
+        "licher2025",
+        ("base_in_world", "position"),
+        [300.0, 800.0, -200.0],
+        "0.3 m",
+    ),
+]
+
+
+@pytest.mark.parametrize(("load", "folder", "name", "place", "value", "told"), CASES)
+def test_another_unit_is_refused_and_the_right_number_proposed(
+    tmp_path, load, folder, name, place, value, told
+):
+    path = written(tmp_path, folder, name, place, value)
+    with pytest.raises(UserError) as caught:
+        load(path)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert str(path) in line
+    assert told in line
+
+
+def test_a_range_says_what_is_allowed_and_what_may_be_meant():
+    require = within(0.0, 2.0, "m", mm=1e-3).func
+    assert require(2.0) == 2.0
+    with pytest.raises(ValueError, match=r"^must be from 0 to 2 m; 125 mm would be 0.125 m$"):
+        require(125.0)
+    with pytest.raises(ValueError, match=r"^must be from 0 to 2 m$"):
+        require(-1.0)
+    with pytest.raises(ValueError, match="must be from"):
+        require((0.0, math.nan))
+
+
+def test_limits_that_press_a_rod_to_nothing_are_told_when_it_is_loaded(tmp_path):
+    path = written(tmp_path, "robots", "tendon_arm", ("tension_limits", "maximum"), 60.0)
+    with pytest.warns(UserWarning, match=r"may press segment segment_1 with 240 N, and 78.54 N"):
+        load_robot(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_robot("tendon_arm")
+
+
+def test_numbers_are_those_of_yaml_1_2(tmp_path):
+    """Core schema of YAML 1.2.2, section 10.3.2; PyYAML knows 1.1, where 0100 is 64."""
+    path = tmp_path / "numbers.yaml"
+    path.write_text(
+        "a: 0100\nb: 16:40\nc: 1e3\nd: -0x1F\ne: 0x1F\nf: 0o17\ng: yes\nh: ~\ni:\nj: .5\nk: -.inf\n"
+        "l: 2026-01-01\nm: True\nn: +12\no: 1.\n"
+    )
+    assert read_mapping(path, "test") == {
+        "a": 100, "b": "16:40", "c": 1000.0, "d": "-0x1F", "e": 31, "f": 15, "g": "yes", "h": None,
+        "i": None, "j": 0.5, "k": -math.inf, "l": "2026-01-01", "m": True, "n": 12, "o": 1.0,
+    }  # fmt: skip
