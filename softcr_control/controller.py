@@ -122,7 +122,7 @@ class ControllerBlock(BlockBase):
     name = "controller"
     Settings = ControllerBlockSettings
     kinds = ("rod", "arm", "strain")
-    offered = ("budget",)
+    offered = ("budget", "substeps")
     _delay: int
     _to_rest: CommandPacket
     _venting: bool

@@ -10,7 +10,7 @@ from softcr_tools.run_options import SimulationOptions
 
 
 def options_of(**values):
-    return SimulationOptions.of({"controller": "rod_mpc", **values})
+    return SimulationOptions.of_options({"controller": "rod_mpc", **values})
 
 
 def told_and_chosen(options):

@@ -150,7 +150,7 @@ NOT_A_FILE = {
     "a field twice": (b"name: a\nname: b", "line 2: .*: name stands twice"),
     "a field inside twice": (b"a:\n  b: 1\n  b: 2", "line 3: .*: b stands twice"),
     "a Python object": (b"a: !!python/object:os.system x", "line 1: .*: could not determine"),
-    "a date that is none": (b"a: 2020-13-45", "month"),
+    "a date that is none": (b"a: !!timestamp 2020-13-45", "month"),
     "a list": (b"- 1\n- 2", "holds a list, must hold a mapping"),
     "text": (b"just text", "holds text, must hold a mapping"),
     "empty": (b"", "is empty, must hold a mapping"),
