@@ -88,7 +88,6 @@ struct Lane {
     real mean_turn[9];      // mean rotation over the interval
     real density;           // mass per length of the interval
     real twice_per_density;
-    real error;             // of the row's strains in this piece of a step, estimated and squared
     bool sound;             // whether what was written last is finite
 #if VARYING
     real mean_w[6];         // of the interval
@@ -1203,27 +1202,52 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
             if (stage < 3) {
                 store_wide<12>(shared.increments[stage][lane], d);
             } else {
-                real row[12], u[12], off[6];
+                real row[12], u[12], off[12];
                 load_wide<12>(row, shared.state[lane]);
-                UNROLL for (int k = 0; k < 12; ++k) row[k] += INCREMENT[3] * d[k];
-                UNROLL for (int k = 0; k < 6; ++k) off[k] = ERROR[3] * d[6 + k];
+                UNROLL for (int k = 0; k < 12; ++k) {
+                    row[k] += INCREMENT[3] * d[k];
+                    off[k] = ERROR[3] * d[k];
+                }
                 UNROLL for (int j = 0; j < 3; ++j) {
                     load_wide<12>(u, shared.increments[j][lane]);
-                    UNROLL for (int k = 0; k < 12; ++k) row[k] += INCREMENT[j] * u[k];
-                    UNROLL for (int k = 0; k < 6; ++k) off[k] += ERROR[j] * u[6 + k];
+                    UNROLL for (int k = 0; k < 12; ++k) {
+                        row[k] += INCREMENT[j] * u[k];
+                        off[k] += ERROR[j] * u[k];
+                    }
                 }
                 store_wide<12>(shared.state[lane], row);
                 const real* c = compliance(shared, segment_of(lane));
-                UNROLL for (int k = 0; k < 6; ++k) {
-                    const real part = (k < 3 ? ONE : LENGTH) * c[k] * off[k];
-                    own.error += part * part;
-                }
+                UNROLL for (int k = 0; k < 6; ++k) shared.first[lane][k] = c[k] * off[6 + k];
+                shared.third[lane][0] = off[0] * off[0] + off[1] * off[1] + off[2] * off[2];
             }
         }
     DONE
 }
 
 // -- time: `rosenbrock` ---------------------------------------------------------------------------
+
+// The square of the estimated error of what was solved for last, from each row's errors of strains
+// and of its velocity, which lasts for a time [s].
+FUNCTION real squared_error(const Shared& shared, real lasting) {
+    real moved[6] = {ZERO, ZERO, ZERO, ZERO, ZERO, ZERO};
+    real largest = ZERO;
+    ONE_BY_ONE for (int i = 0; i < ROWS; ++i) {
+        const int a = segment_of(i);
+        const real half = HALF * INTERVAL_LENGTH[a];
+        const real* off = shared.first[i];
+        const int intervals = (i > FIRST_ROW[a]) + !ends(i);
+        ONE_BY_ONE for (int each = 0; each < intervals; ++each) {
+            moved[0] += half * (off[0] + moved[4]);
+            moved[1] += half * (off[1] - moved[3]);
+            moved[2] += half * off[2];
+            UNROLL for (int k = 3; k < 6; ++k) moved[k] += half * off[k];
+        }
+        const real square = moved[0] * moved[0] + moved[1] * moved[1] + moved[2] * moved[2]
+            + lasting * lasting * shared.third[i][0];
+        if (square > largest) largest = square;
+    }
+    return largest / (LENGTH * LENGTH) + real(0.25) * moved[5] * moved[5];
+}
 
 // Advances the rows over h [s] under constant wrenches, `anew` after a linearisation.
 FUNCTION void advance(Lane* lanes, Shared& shared, const Numbers& numbers, real h, bool anew) {
@@ -1266,9 +1290,8 @@ FUNCTION bool piece(
     Lane* lanes, Shared& shared, const Numbers& numbers, real length, int substeps, bool fresh,
     real largest_error) {
     const real h = length / real(substeps);
-    EACH_LANE
-        own.error = ZERO;
-    PASSED
+    const real lasting = real(substeps) < LASTING ? length : LASTING * h;
+    real error = ZERO;
     ONE_BY_ONE for (int substep = 0; substep < substeps; ++substep) {
         const real fraction = (real(substep) + HALF) / real(substeps);
         EACH_LANE
@@ -1297,6 +1320,8 @@ FUNCTION bool piece(
             }
         DONE
         advance(lanes, shared, numbers, h, substep == 0 || fresh);
+        error += squared_error(shared, lasting);
+        BARRIER
     }
     EACH_LANE
         if (lane < ROWS) {
@@ -1306,19 +1331,15 @@ FUNCTION bool piece(
             real turn = ZERO;
             UNROLL for (int k = 3; k < 6; ++k) turn += c[k] * c[k] * s[k] * s[k];
             const real step = INTERVAL_LENGTH[a] / SUBINTERVALS;
-            shared.first[lane][0] = own.error;
-            shared.first[lane][1] = -c[2] * s[2];
-            shared.first[lane][2] = step * step * turn;
+            shared.first[lane][0] = -c[2] * s[2];
+            shared.first[lane][1] = step * step * turn;
         }
     DONE
-    real error = ZERO;
     bool inside = true;
-    ONE_BY_ONE for (int i = 0; i < ROWS; ++i) {
-        error += shared.first[i][0];
-        inside = inside && shared.first[i][1] < ONE && shared.first[i][2] < SQUARED_TURN;
-    }
+    ONE_BY_ONE for (int i = 0; i < ROWS; ++i)
+        inside = inside && shared.first[i][0] < ONE && shared.first[i][1] < SQUARED_TURN;
     BARRIER
-    return inside && error < ROWS * largest_error;
+    return inside && error < largest_error;
 }
 
 #if FITTED

@@ -84,6 +84,7 @@ def source_of(rod: CosseratRod, dtype: type[np.floating]) -> str:
         "PER_SQUARED_CURVATURE": 1.0 / USUAL_CURVATURE**2,
         "GAMMA": rosenbrock.GAMMA,
         "LENGTH": rod.robot.length,
+        "LASTING": rosenbrock.LASTING,
         "SQUARED_TURN": LARGEST_TURN**2,
     }
     reals: dict[str, Any] = {

@@ -40,6 +40,10 @@ CHECKS = 3
 shares of the rod's length; the largest shortening of the rod, 1 where it is pressed to nothing; the
 largest squared angle by which it turns in a sub-interval of Algorithm 1 [rad^2]."""
 
+LASTING = 8.0
+"""Sub-steps for which the error of a velocity is taken to last: those are of waves, faster ones of
+which the sub-step damps."""
+
 STAGES = 4
 GAMMA = 0.43586652150845900
 _ALPHA = np.array(
@@ -87,6 +91,7 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
     if extras is not None:
         places = rows
     h = dt / substeps
+    lasting = dt * min(1.0, LASTING / substeps)
     like = e[0, 0]
     factors = Factors(
         local(like, (MAX_NODES, 6)),
@@ -112,21 +117,21 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
             z[k] = (z[k] + base[k]) * decay[k] - base[k]
         anew = substep == 0 or fresh == 1
         if extras is None:
-            _advance(e, s, w, h, anew, section, grid, extras, factors, check)
+            _advance(e, s, w, h, anew, section, grid, extras, factors, lasting, check)
         else:
             _advance_beside(
-                extras.obstacles, e, s, w, h, anew, section, grid, extras, factors, check
+                extras.obstacles, e, s, w, h, anew, section, grid, extras, factors, lasting, check
             )
     check[1] = _largest_shortening(s, section, grid)
     check[2] = largest_turn(s, section, grid)
 
 
 @inlined
-def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors, check):
+def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors, lasting, check):
     """`_advance`, near obstacles always after a linearisation, and in as many pieces as it takes to
     follow an impact: once more from the beginning, if it ends in one that it did not foresee."""
     if obstacles is None:
-        _advance(e, s, w, h, anew, section, grid, extras, factors, check)
+        _advance(e, s, w, h, anew, section, grid, extras, factors, lasting, check)
     else:
         contacts, fittings = extras.contacts, extras.fittings
         e_before = local(e[0, 0], (MAX_NODES, 6))
@@ -139,7 +144,7 @@ def _advance_beside(obstacles, e, s, w, h, anew, section, grid, extras, factors,
                 _copy(e, s, e_before, s_before, grid)
                 check[0] = error_before
             for _ in range(count):
-                _advance(e, s, w, h / count, True, section, grid, extras, factors, check)
+                _advance(e, s, w, h / count, True, section, grid, extras, factors, lasting, check)
             needed = pieces(contacts, e, s, section, grid, fittings, obstacles, h, 0.0)
             if needed <= count:
                 break
@@ -155,7 +160,7 @@ def _copy(to_e, to_s, e, s, grid):
 
 
 @inlined
-def _advance(e, s, w, h, anew, section, grid, extras, factors, check):
+def _advance(e, s, w, h, anew, section, grid, extras, factors, lasting, check):
     """Advances (e, s) in place over h [s] under the wrenches w, `anew` after a linearisation, and
     adds the square of the estimated error to check[0]."""
     rows = grid.first_row[grid.segments]
@@ -211,33 +216,48 @@ def _advance(e, s, w, h, anew, section, grid, extras, factors, check):
             for k in range(6):
                 e[i, k] += INCREMENT[j] * increments_e[j, i, k]
                 s[i, k] += INCREMENT[j] * increments_s[j, i, k]
-    check[0] += _squared_error(increments_s, section, grid)
+    check[0] += _squared_error(increments_e, increments_s, lasting, section, grid)
 
 
 @inlined
-def _squared_error(increments, section, grid):
-    """The square of a sub-step's estimated error: what the errors of the strains at all rows move
-    the tip by if they add up along the rod, as a share of its length.
+def _squared_error(increments_e, increments_s, lasting, section, grid):
+    """The square of a sub-step's estimated error: how far the errors of the strains move the rod,
+    were it straight, where they move it most, as a share of its length.
 
-    Only strains count. The error of a velocity is that of a strain in the next step.
+    A twist counts as if it acted at a lever of half of the length, and the error of a velocity as
+    far as it moves a row in a time of `lasting` [s].
     """
-    like = increments[0, 0, 0]
-    stretch, turn = 0.0 * like, 0.0 * like
+    like = increments_s[0, 0, 0]
+    off = local(like, (6,))
+    moved = local(like, (6,))  # up to a row: position, then direction
+    for k in range(6):
+        moved[k] = 0.0 * like
+    largest = 0.0 * like
     length = 0.0
     for a in range(grid.segments):
-        first, beyond = grid.first_row[a], grid.first_row[a + 1]
-        length += grid.interval_length[a] * (beyond - 1 - first)
-        for i in range(first, beyond):
+        first, end = grid.first_row[a], grid.first_row[a + 1] - 1
+        half = 0.5 * grid.interval_length[a]
+        length += 2.0 * half * (end - first)
+        for i in range(first, end + 1):
             for k in range(6):
-                error = ERROR[0] * increments[0, i, k]
+                off[k] = ERROR[0] * increments_s[0, i, k]
                 for j in range(1, 4):
-                    error += ERROR[j] * increments[j, i, k]
-                error *= section.compliance[a, k]
-                if k < 3:
-                    stretch += error * error
-                else:
-                    turn += error * error
-    return (stretch + length * length * turn) * (1.0 / grid.first_row[grid.segments])
+                    off[k] += ERROR[j] * increments_s[j, i, k]
+                off[k] *= section.compliance[a, k]
+            for _ in range((i > first) + (i < end)):  # the intervals that it is an end of
+                moved[0] += half * (off[0] + moved[4])
+                moved[1] += half * (off[1] - moved[3])
+                moved[2] += half * off[2]
+                for k in range(3, 6):
+                    moved[k] += half * off[k]
+            square = moved[0] * moved[0] + moved[1] * moved[1] + moved[2] * moved[2]
+            for k in range(3):
+                faster = ERROR[0] * increments_e[0, i, k]
+                for j in range(1, 4):
+                    faster += ERROR[j] * increments_e[j, i, k]
+                square += lasting * lasting * faster * faster
+            largest += positive_part(square - largest)
+    return largest * (1.0 / (length * length)) + 0.25 * moved[5] * moved[5]
 
 
 @inlined

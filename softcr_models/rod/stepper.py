@@ -52,19 +52,20 @@ from softcr_models.rod.simd import any_positive, as_lanes, flush_denormals, loca
 from softcr_models.rod.state import state_size
 from softcr_models.rod.twists import LARGEST_TURN
 
-ERROR = 0.2
+ERROR = 0.1
 """Estimated error that a step may have per second, as a share of the rod's length: what keeps the
 tip of the shipped robots within 0.3 % of it in their fastest motions."""
 
-STRICT = 0.1
+STRICT = 0.3
 """Factor on it where errors of steps add up instead of dying out: of slender rods, whose bending
 waves hardly are damped, and with tendons of the exact model, which linearisations leave out."""
 
 SLENDER = 12.0
 """Length over diameter of a slender rod [-]."""
 
-ROUGH = 10.0
-"""Factor on it for filters and controllers, whose candidates are many and soon corrected."""
+ROUGH = 2.0
+"""Factor on it for filters and controllers, whose candidates are many and soon corrected: what keeps
+the tip within 1 % of the length."""
 
 LEAST_SUBSTEP = 2e-5
 """Candidates are not done again in shorter sub-steps than this [s]."""
