@@ -72,8 +72,22 @@ _LENGTH = within(-20.0, 20.0, "m", mm=1e-3)
 _WIDTH = within(-2.0, 2.0, "m", mm=1e-3)
 _ANGLE = within(-_TURN, _TURN, "rad", degrees=math.pi / 180.0)
 
+
+
+def _three_angles(value: Any) -> Any:
+    """Refuses what is no rotation of this kind: a matrix, a quaternion, text."""
+    angles = [
+        each
+        for each in (value if isinstance(value, (list, tuple)) else ())
+        if isinstance(each, (int, float)) and not isinstance(each, bool) and math.isfinite(each)
+    ]
+    if len(angles) != 3 or len(value) != 3:
+        raise ValueError("must be three angles, roll, pitch, yaw, from -2 pi to 2 pi [rad]")
+    return value
+
+
 Angle = Annotated[Finite, _ANGLE]
-RollPitchYaw = Annotated[Triple, _ANGLE]
+RollPitchYaw = Annotated[Triple, BeforeValidator(_three_angles), _ANGLE]
 """A rotation, about the fixed axes x, y, z one after the other [rad]."""
 Length = Annotated[Positive, _LENGTH]
 Place = Annotated[Triple, _LENGTH]

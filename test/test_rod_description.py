@@ -43,7 +43,8 @@ def test_the_layout_of_two_segments_counts_both_wrenches_of_the_boundary():
 def test_a_segments_least_wrench_is_that_of_what_hangs_below_it():
     """Of an arm whose chambers hardly push, by hand: every wrench is then that of a weight."""
     robot = load_robot("two_segments")
-    robot = robot.replace(pressure_limits=robot.pressure_limits.model_copy(update={"maximum": 1.0}))
+    weak = robot.pressure_limits.model_copy(update={"maximum": 500.0})
+    robot = robot.replace(pressure_limits=weak)
     rod = CosseratRod(robot, 2)
     layout = rod_layout(rod)
     rows = np.diff(rod.grid.first_row)

@@ -342,10 +342,12 @@ def test_a_connector_leads_from_one_segment_to_the_next():
     assert plain.offset == pytest.approx([0.0, 0.0, 0.012])
     assert plain.centre == pytest.approx([0.0, 0.0, 0.006])
     assert np.array_equal(plain.rotation_matrix, np.eye(3))
-    turned = Connector(length=3, mass=0.0, rotation=(0.1, -0.4, 0.9), translation=(1, 2, 3))
+    turned = Connector(
+        length=0.3, mass=0.0, rotation=(0.1, -0.4, 0.9), translation=(0.1, 0.2, 0.3)
+    )
     expected = pin.rpy.rpyToMatrix(0.1, -0.4, 0.9)
     assert turned.rotation_matrix == pytest.approx(expected, abs=1e-15)
-    assert turned.offset.tolist() == [1.0, 2.0, 3.0]
+    assert turned.offset.tolist() == [0.1, 0.2, 0.3]
 
 
 # --- mistakes -----------------------------------------------------------------------------------
@@ -451,7 +453,8 @@ MISTAKES = {
     ),
     "rotation in degrees": (
         change(((*CONNECTOR, "rotation"), [0, 90, 0])),
-        f"segments.0.connector.rotation: [0, 90, 0] is not allowed: {ANGLES}",
+        "segments.0.connector.rotation: [0, 90, 0] is not allowed: must be from -6.28319 to "
+        "6.28319 rad; 90 degrees would be 1.5708 rad",
     ),
     "rotation of text": (
         change(((*CONNECTOR, "rotation"), "upside down")),

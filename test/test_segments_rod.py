@@ -240,9 +240,13 @@ BEFORE = KPA * np.array([20.0, 10, 5, 35, 15, 5])
 AFTER = KPA * np.array([31.7499, 14.8786, 5, 27.4636, 15, 5])
 
 
+UNJUDGED = 1e9, 1e9  # errors of steps are measured here, and not held
+
+
 def after_a_jump(counts, substep, duration):
     """Tip [m] of the two-segment arm at rest under BEFORE whose pressures become AFTER."""
     rod = rod_of(two_segments(TILTED, relaxation=(0.005, 0.003)), counts, max_substep=substep)
+    rod.largest_errors = UNJUDGED
     steps = round(duration / substep)
     state = rod.simulate(rod.equilibrium(BEFORE), np.tile(AFTER, (steps, 1)), duration / steps)[-1]
     return tip(rod, state)
@@ -279,6 +283,7 @@ def test_tendons_left_out_of_the_linearisation_keep_steps_stable(share):
 
     def after(step, duration):
         rod = rod_of(content, (3, 3), max_substep=step)
+        rod.largest_errors = UNJUDGED
         steps = round(duration / step)
         return rod, rod.simulate(rod.rest_state(), np.tile(inputs, (steps, 1)), step)[-1]
 

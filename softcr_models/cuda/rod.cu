@@ -1218,7 +1218,12 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
                 store_wide<12>(shared.state[lane], row);
                 const real* c = compliance(shared, segment_of(lane));
                 UNROLL for (int k = 0; k < 6; ++k) shared.first[lane][k] = c[k] * off[6 + k];
+                const real step = INTERVAL_LENGTH[segment_of(lane)] / SUBINTERVALS;
+                real turn = ZERO;
+                UNROLL for (int k = 3; k < 6; ++k) turn += c[k] * c[k] * row[6 + k] * row[6 + k];
                 shared.third[lane][0] = off[0] * off[0] + off[1] * off[1] + off[2] * off[2];
+                shared.third[lane][1] = -c[2] * row[8];
+                shared.third[lane][2] = step * step * turn;
             }
         }
     DONE
@@ -1227,10 +1232,12 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
 // -- time: `rosenbrock` ---------------------------------------------------------------------------
 
 // The square of the estimated error of what was solved for last, from each row's errors of strains
-// and of its velocity, which lasts for a time [s].
+// and of its velocity, which lasts for a time [s]; NaN where a row is pressed to nothing or
+// turns too far in a sub-interval.
 FUNCTION real squared_error(const Shared& shared, real lasting) {
     real moved[6] = {ZERO, ZERO, ZERO, ZERO, ZERO, ZERO};
     real largest = ZERO;
+    bool inside = true;
     ONE_BY_ONE for (int i = 0; i < ROWS; ++i) {
         const int a = segment_of(i);
         const real half = HALF * INTERVAL_LENGTH[a];
@@ -1245,8 +1252,10 @@ FUNCTION real squared_error(const Shared& shared, real lasting) {
         const real square = moved[0] * moved[0] + moved[1] * moved[1] + moved[2] * moved[2]
             + lasting * lasting * shared.third[i][0];
         if (square > largest) largest = square;
+        inside = inside && shared.third[i][1] < ONE && shared.third[i][2] < SQUARED_TURN;
     }
-    return largest / (LENGTH * LENGTH) + real(0.25) * moved[5] * moved[5];
+    const real error = largest / (LENGTH * LENGTH) + real(0.25) * moved[5] * moved[5];
+    return inside ? error : real(NAN_OF_IO);
 }
 
 // Advances the rows over h [s] under constant wrenches, `anew` after a linearisation.
@@ -1283,9 +1292,8 @@ FUNCTION void advance(Lane* lanes, Shared& shared, const Numbers& numbers, real 
     }
 }
 
-// A piece of a step in equal sub-steps; each holds the wrench in its middle. Returns whether it
-// holds: its estimated and squared error is below a limit, nothing is pressed to nothing, and no
-// sub-interval turns too far.
+// A piece of a step in equal sub-steps; each holds the wrench in its middle. Returns whether its
+// estimated and squared error is below a limit.
 FUNCTION bool piece(
     Lane* lanes, Shared& shared, const Numbers& numbers, real length, int substeps, bool fresh,
     real largest_error) {
@@ -1323,23 +1331,7 @@ FUNCTION bool piece(
         error += squared_error(shared, lasting);
         BARRIER
     }
-    EACH_LANE
-        if (lane < ROWS) {
-            const int a = segment_of(lane);
-            const real* c = compliance(shared, a);
-            const real* s = shared.state[lane] + 6;
-            real turn = ZERO;
-            UNROLL for (int k = 3; k < 6; ++k) turn += c[k] * c[k] * s[k] * s[k];
-            const real step = INTERVAL_LENGTH[a] / SUBINTERVALS;
-            shared.first[lane][0] = -c[2] * s[2];
-            shared.first[lane][1] = step * step * turn;
-        }
-    DONE
-    bool inside = true;
-    ONE_BY_ONE for (int i = 0; i < ROWS; ++i)
-        inside = inside && shared.first[i][0] < ONE && shared.first[i][1] < SQUARED_TURN;
-    BARRIER
-    return inside && error < largest_error;
+    return error < largest_error;
 }
 
 #if FITTED

@@ -33,12 +33,14 @@ from softcr_models.rod.kernel import derivative
 from softcr_models.rod.linear_solver import Factors, linearise, solve
 from softcr_models.rod.loads import base_actuation, pull_tendons
 from softcr_models.rod.section import MAX_NODES
-from softcr_models.rod.simd import local, positive_part
+from softcr_models.rod.simd import local, nan_unless_positive, positive_part
+from softcr_models.rod.twists import LARGEST_TURN
 
 CHECKS = 3
 """What says whether a step holds: the sum of the squares of its sub-steps' estimated errors, as
-shares of the rod's length; the largest shortening of the rod, 1 where it is pressed to nothing; the
-largest squared angle by which it turns in a sub-interval of Algorithm 1 [rad^2]."""
+shares of the rod's length, as long as the two others allow the rod; its largest shortening, 1 where
+it is pressed to nothing; the largest squared angle by which it turns in a sub-interval of
+Algorithm 1 [rad^2]. The latter two are those after any sub-step."""
 
 LASTING = 8.0
 """Sub-steps for which the error of a velocity is taken to last: those are of waves, faster ones of
@@ -104,8 +106,10 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
     )
     w = local(like, (MAX_NODES, 6))
     base = local(like, (6,))
-    check[0] = 0.0 * like
+    for n in range(CHECKS):
+        check[n] = 0.0 * like
     for substep in range(substeps):
+        error = check[0]
         fraction = (substep + 0.5) / substeps
         for place in range(places):
             for k in range(6):
@@ -122,8 +126,12 @@ def step(e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, ext
             _advance_beside(
                 extras.obstacles, e, s, w, h, anew, section, grid, extras, factors, lasting, check
             )
-    check[1] = _largest_shortening(s, section, grid)
-    check[2] = largest_turn(s, section, grid)
+        # NaN is no positive part: what follows a state that cannot be is not judged
+        added = nan_unless_positive(check[0] - error, 1.0 - check[1])
+        added = nan_unless_positive(added, LARGEST_TURN * LARGEST_TURN - check[2])
+        check[0] = error + positive_part(added)
+        check[1] += positive_part(_largest_shortening(s, section, grid) - check[1])
+        check[2] += positive_part(largest_turn(s, section, grid) - check[2])
 
 
 @inlined
@@ -244,7 +252,7 @@ def _squared_error(increments_e, increments_s, lasting, section, grid):
                 for j in range(1, 4):
                     off[k] += ERROR[j] * increments_s[j, i, k]
                 off[k] *= section.compliance[a, k]
-            for _ in range((i > first) + (i < end)):  # the intervals that it is an end of
+            for _ in range(2 - (i == first) - (i == end)):  # the intervals that it is an end of
                 moved[0] += half * (off[0] + moved[4])
                 moved[1] += half * (off[1] - moved[3])
                 moved[2] += half * off[2]

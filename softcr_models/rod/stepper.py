@@ -67,8 +67,16 @@ ROUGH = 2.0
 """Factor on it for filters and controllers, whose candidates are many and soon corrected: what keeps
 the tip within 1 % of the length."""
 
+LEAST_TIME = 5e-3
+"""A shorter step may have the error of one of this length [s]: a jump of the inputs has its error at
+once."""
+
 LEAST_SUBSTEP = 2e-5
 """Candidates are not done again in shorter sub-steps than this [s]."""
+
+BELIEVED = 0.1
+"""Estimated error, as a share of the length, up to which a step that ends where the equations do
+not hold is taken to go there, so that finer sub-steps are not tried."""
 
 SERVED_SUBSTEPS = 4
 """Sub-steps that one linearisation serves at most: who asks for finer ones wants to be exact."""
@@ -108,7 +116,7 @@ class Run(NamedTuple):
     @property
     def limits(self) -> tuple[float, float, float]:
         """What each of `rosenbrock.CHECKS` must stay below."""
-        error = self.largest_error * self.dt
+        error = self.largest_error * max(self.dt, LEAST_TIME)
         return error * error, 1.0, LARGEST_TURN * LARGEST_TURN
 
 
@@ -480,7 +488,7 @@ def _one_step(state, levels, parameters, run):
     out = np.empty((1, len(state)))
     while True:
         checks = _rolled(state, levels, parameters, run, out)
-        leaves = checks[0] < run.limits[0] and (checks[1:] >= run.limits[1:]).any()
+        leaves = checks[0] < BELIEVED**2 and (checks[1:] >= run.limits[1:]).any()
         finest = run.dt / (2 * run.substeps) < LEAST_SUBSTEP
         if leaves or finest or np.isfinite(out).all():
             return out[0], checks, run
@@ -526,9 +534,9 @@ def _flat(run):
 def _reason(checks, run):
     """Why a step does not hold, as a part of a sentence."""
     error, shortening, turn = checks
-    if error < run.limits[0] and shortening >= run.limits[1]:
+    if error < BELIEVED**2 and shortening >= run.limits[1]:
         return f"the rod is pressed to nothing: its stretch is {1.0 - shortening:.2g}, not above 0"
-    if error < run.limits[0] and turn >= run.limits[2]:
+    if error < BELIEVED**2 and turn >= run.limits[2]:
         return (
             f"the rod turns by {np.sqrt(turn):.2g} rad in a sub-interval, must be below "
             f"{LARGEST_TURN:.2g} rad: more intervals, or gravity_subintervals, resolve it"
