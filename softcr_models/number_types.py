@@ -73,7 +73,6 @@ _WIDTH = within(-2.0, 2.0, "m", mm=1e-3)
 _ANGLE = within(-_TURN, _TURN, "rad", degrees=math.pi / 180.0)
 
 
-
 def _three_angles(value: Any) -> Any:
     """Refuses what is no rotation of this kind: a matrix, a quaternion, text."""
     angles = [

@@ -113,7 +113,7 @@ class RodPrediction(RodModel):
     def _run(self, dt: float) -> Run:
         """Of steps of `dt` [s] that one linearisation may serve."""
         rod = self.rod
+        largest = rod.largest_errors[1]
         return Run.of(
-            rod.body, rod.grid, dt, self.substeps, fittings=rod.fittings, loads=rod.loads,
-            largest_error=rod.largest_errors[1],
-        )  # fmt: skip
+            rod.body, rod.grid, dt, self.substeps, 0, rod.fittings, rod.loads, None, largest
+        )

@@ -59,8 +59,7 @@ def _ramps(robot: Robot, period: float) -> np.ndarray:
 def _tips(rod, start, levels, period, substeps):
     """(m, T, 3) tips [m]; NaN where a rollout is not finite without retries."""
     run = Run.of(
-        rod.body, rod.grid, period, substeps, fittings=rod.fittings, loads=rod.loads,
-        largest_error=_UNJUDGED,
+        rod.body, rod.grid, period, substeps, 0, rod.fittings, rod.loads, None, _UNJUDGED
     )  # fmt: skip
     retries = Retries()
     poses = stepper.rollout_tips(

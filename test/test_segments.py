@@ -342,9 +342,7 @@ def test_a_connector_leads_from_one_segment_to_the_next():
     assert plain.offset == pytest.approx([0.0, 0.0, 0.012])
     assert plain.centre == pytest.approx([0.0, 0.0, 0.006])
     assert np.array_equal(plain.rotation_matrix, np.eye(3))
-    turned = Connector(
-        length=0.3, mass=0.0, rotation=(0.1, -0.4, 0.9), translation=(0.1, 0.2, 0.3)
-    )
+    turned = Connector(length=0.3, mass=0.0, rotation=(0.1, -0.4, 0.9), translation=(0.1, 0.2, 0.3))
     expected = pin.rpy.rpyToMatrix(0.1, -0.4, 0.9)
     assert turned.rotation_matrix == pytest.approx(expected, abs=1e-15)
     assert turned.offset.tolist() == [0.1, 0.2, 0.3]

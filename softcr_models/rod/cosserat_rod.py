@@ -515,10 +515,8 @@ class CosseratRod:
 
     def _run(self, dt: float, substeps: int, held: int, loads: Sequence[PointLoad]) -> Run:
         body, grid, fittings, acting, obstacles = self._rod(loads)
-        return Run.of(
-            body, grid, dt, substeps, held=held, fittings=fittings, loads=acting,
-            obstacles=obstacles, largest_error=self.largest_errors[0],
-        )  # fmt: skip
+        largest = self.largest_errors[0]
+        return Run.of(body, grid, dt, substeps, held, fittings, acting, obstacles, largest)
 
     def _substeps(self, dt: float) -> int:
         return max(1, math.ceil(dt / self.max_substep - 1e-9))

@@ -3,9 +3,10 @@
 `Body` holds what does not change between calls; parameters that filters estimate are inputs, one
 row per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of
 lanes on one of the cores, and unpacks. Lanes share control flow, so the step is not controlled
-there: a candidate with a step that is too inaccurate by the error estimate of `rosenbrock`, or not
-finite, is done again alone, that step in finer sub-steps with fresh linearisations (`_again`). It
-is NaN if the finest do not help, or if it leaves the range in which the equations hold.
+there: candidates with a step that is too inaccurate by the error estimate of `rosenbrock`, or not
+finite, are done again in finer sub-steps with fresh linearisations, first together, then each alone
+and only those steps that need it (`_again`). A candidate is NaN if the finest sub-steps do not
+help, or if it leaves the range in which the equations hold.
 
 What computes believes what it is told. `rollout`, `rollout_tips` and `tip_poses` check their
 arguments; `advance` and `poses` are the same for those whose own `Arguments` have checked them.
@@ -64,15 +65,19 @@ SLENDER = 12.0
 """Length over diameter of a slender rod [-]."""
 
 ROUGH = 2.0
-"""Factor on it for filters and controllers, whose candidates are many and soon corrected: what keeps
-the tip within 1 % of the length."""
+"""Factor on it for filters and controllers, whose candidates are many and soon corrected: what
+keeps the tip within 1 % of the length."""
 
 LEAST_TIME = 5e-3
-"""A shorter step may have the error of one of this length [s]: a jump of the inputs has its error at
-once."""
+"""A shorter step may have the error of one of this length [s]: a jump of the inputs has its error
+at once."""
 
 LEAST_SUBSTEP = 2e-5
 """Candidates are not done again in shorter sub-steps than this [s]."""
+
+RETRIES_IN_LANES = 2
+"""Times that failed candidates of a batch are done again together, in sub-steps half as long each
+time, before each of those that still fail is done again alone."""
 
 BELIEVED = 0.1
 """Estimated error, as a share of the length, up to which a step that ends where the equations do
@@ -82,6 +87,9 @@ SERVED_SUBSTEPS = 4
 """Sub-steps that one linearisation serves at most: who asks for finer ones wants to be exact."""
 
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
+
+
+_RANGE = 1.0, LARGEST_TURN * LARGEST_TURN  # of the checks beside the error
 
 
 class Run(NamedTuple):
@@ -109,15 +117,19 @@ class Run(NamedTuple):
     largest_error: float = ERROR
 
     @classmethod
-    def of(cls, body: Body, grid: Grid, dt: float, substeps: int, **others: Any) -> "Run":
+    def of(
+        cls, body: Body, grid: Grid, dt: float, substeps: int, held: int, fittings: Fittings | None,
+        loads: NodeLoads | None, obstacles: Obstacles | None, largest_error: float,
+    ) -> "Run":  # fmt: skip
         """With as many linearisations as so many sub-steps need."""
-        return cls(body, grid, dt, substeps, fresh=int(substeps > SERVED_SUBSTEPS), **others)
+        fresh = int(substeps > SERVED_SUBSTEPS)
+        return cls(body, grid, dt, substeps, fresh, held, fittings, loads, obstacles, largest_error)
 
     @property
     def limits(self) -> tuple[float, float, float]:
         """What each of `rosenbrock.CHECKS` must stay below."""
         error = self.largest_error * max(self.dt, LEAST_TIME)
-        return error * error, 1.0, LARGEST_TURN * LARGEST_TURN
+        return error * error, *_RANGE
 
 
 def largest_errors(
@@ -167,8 +179,9 @@ def _compiled_block(lanes, dtype):
     @inner
     def block_rollout(
         block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-        obstacles, limits, out, out_tips, out_checks,
+        obstacles, most, out, out_tips, out_checks,
     ):  # fmt: skip
+        limits = (most, _RANGE[0], _RANGE[1])
         # names of their own: numba leaves out what hangs on arguments that are None
         body, grid = borrowed(body), borrowed(grid)
         fitted, loaded, near = borrowed(fittings), borrowed(loads), borrowed(obstacles)
@@ -302,7 +315,7 @@ def _rollout_scalar(
     tip_share, actuation, pulls, base_height, tip_cap_length,
     segments, first_row, interval_length, gravity, gravity_subintervals, strain_point,
     bending_inertia, torsion_inertia, payload_row, payload_lever, stiffens,
-    dt, substeps, fresh, held, fittings, loads, obstacles, limits, out, out_tips, out_checks,
+    dt, substeps, fresh, held, fittings, loads, obstacles, most, out, out_tips, out_checks,
 ):  # fmt: skip
     # body and grid one by one: to find the types of the two tuples took numba 2 us of a call's 13
     body = Body(
@@ -316,31 +329,44 @@ def _rollout_scalar(
     for block in range(inputs.shape[0]):
         _block_scalar(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, limits, out, out_tips, out_checks,
+            fittings, loads, obstacles, most, out, out_tips, out_checks,
         )  # fmt: skip
+    limits = (most, _RANGE[0], _RANGE[1])
+    # whether all hold; NumPy would take as long to see that as a step takes
+    for block in range(inputs.shape[0]):
+        for n in range(CHECKS):
+            if not out_checks[block, n] < limits[n]:
+                return False
+    for results in (out, out_tips):
+        if results.shape[1] > 0:
+            for block in range(results.shape[0]):
+                for k in range(results.shape[2]):
+                    if not np.isfinite(results[block, -1, k]):
+                        return False
+    return True
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float64(
     states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    obstacles, limits, out, out_tips, out_checks,
+    obstacles, most, out, out_tips, out_checks,
 ):  # fmt: skip
     for block in numba.prange((inputs.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
         _block_float64(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, limits, out, out_tips, out_checks,
+            fittings, loads, obstacles, most, out, out_tips, out_checks,
         )  # fmt: skip
 
 
 @numba.njit(parallel=True, **COMPILE_OPTIONS)
 def _rollout_float32(
     states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-    obstacles, limits, out, out_tips, out_checks,
+    obstacles, most, out, out_tips, out_checks,
 ):  # fmt: skip
     for block in numba.prange((inputs.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
         _block_float32(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, limits, out, out_tips, out_checks,
+            fittings, loads, obstacles, most, out, out_tips, out_checks,
         )  # fmt: skip
 
 
@@ -412,34 +438,64 @@ def advance(
         raise ArgumentError(f"substeps: {run.substeps} is not allowed: 1 or more")
     batch, steps = levels.shape[0], levels.shape[1] - 1
     serial = (batch == 1 and not single) or not may_use_threads()
+    given = states, levels, parameters
+    out, failed = _attempt(given, run, tips, single, serial)
+    if len(failed):
+        retries = retries or Retries()
+        if not serial:
+            failed = _again_in_lanes(failed, given, run, tips, out, retries)
+        for candidate in failed.tolist():
+            rows = [each[candidate % len(each)] for each in given]
+            found = _again(*rows, run, retries)
+            if tips:
+                pose = poses(found, rows[2][None], run.body, run.grid, run.fittings)
+                out[candidate] = pose.reshape(-1, 12)
+            else:
+                out[candidate] = found
+    rolled = out.reshape(batch, steps, 3, 4) if tips else out
+    return rolled.astype(np.float32, copy=False) if single else rolled
+
+
+def _attempt(given, run, tips, single, serial):
+    """(B, T, nx) states or (B, T, 12) poses, and which candidates do not hold."""
+    states, levels, _ = given
+    batch, steps = levels.shape[0], levels.shape[1] - 1
     dtype = np.float32 if single and not serial else np.float64
     out = np.empty((batch, 0 if tips else steps, states.shape[1]), dtype)
     out_tips = np.empty((batch, steps if tips else 0, 12), dtype)
     checks = np.empty((batch, CHECKS), dtype)
+    results = out_tips if tips else out
     if serial:
-        _rollout_scalar(states, levels, parameters, *_flat(run), out, out_tips, checks)
+        if _rollout_scalar(*given, *_flat(run), out, out_tips, checks):
+            return results, ()
     elif single:
-        _rollout_float32(states, levels, parameters, *_shared(run), out, out_tips, checks)
+        _rollout_float32(*given, *_shared(run), out, out_tips, checks)
     else:
-        _rollout_float64(states, levels, parameters, *_shared(run), out, out_tips, checks)
-    good = checks < run.limits
-    finite = np.isfinite((out_tips if tips else out)[:, -1])
-    everything = np.logical_and.reduce
-    if not (everything(good, axis=None) and everything(finite, axis=None)):
-        failed = ~(finite.all(axis=1) & good.all(axis=1))
-        retries = retries or Retries()
-        for candidate in np.flatnonzero(failed).tolist():
-            rows = [each[candidate % len(each)] for each in (states, levels, parameters)]
-            found = _again(*rows, run, retries)
-            if tips:
-                row = rows[2][None]
-                out_tips[candidate] = poses(found, row, run.body, run.grid, run.fittings).reshape(
-                    -1, 12
-                )
-            else:
-                out[candidate] = found
-    rolled = out_tips.reshape(batch, steps, 3, 4) if tips else out
-    return rolled.astype(np.float32, copy=False) if single else rolled
+        _rollout_float64(*given, *_shared(run), out, out_tips, checks)
+    holds = (checks < run.limits).all(axis=1) & np.isfinite(results[:, -1]).all(axis=1)
+    return results, np.flatnonzero(~holds)
+
+
+def _again_in_lanes(failed, given, run, tips, out, retries):
+    """Does candidates again in float64 with all steps finer, and returns which then still fail."""
+    hopeful = np.ones(len(failed), bool)
+    for each in given:
+        rows = each[failed] if len(each) > 1 else each
+        hopeful &= np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+    hopeless, failed = failed[~hopeful], failed[hopeful]
+    for _ in range(RETRIES_IN_LANES):
+        if not len(failed):
+            break
+        run = run._replace(substeps=2 * run.substeps, fresh=1)
+        rows = [each[failed] if len(each) > 1 else each for each in given]
+        found, left = _attempt(rows, run, tips, False, False)
+        held = np.ones(len(failed), bool)
+        held[left] = False
+        out[failed[held]] = found[held]
+        retries.attempts += len(failed)
+        retries.candidates += int(held.sum())
+        failed = failed[~held]
+    return np.concatenate((hopeless, failed))
 
 
 def substeps_of(
@@ -522,7 +578,7 @@ def _arguments(body: Body, grid: Grid) -> Arguments:
 
 def _shared(run):
     """What candidates share as kernels take it."""
-    return *run[:-1], run.limits
+    return *run[:-1], run.limits[0]
 
 
 def _flat(run):
