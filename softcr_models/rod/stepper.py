@@ -14,7 +14,7 @@ arguments; `advance` and `poses` are the same for those whose own `Arguments` ha
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
