@@ -3,10 +3,10 @@
 `Body` holds what does not change between calls; parameters that filters estimate are inputs, one
 row per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of
 lanes on one of the cores, and unpacks. Lanes share control flow, so the step is not controlled
-there: candidates with a step that is too inaccurate by the error estimate of `rosenbrock`, or not
-finite, are done again in finer sub-steps with fresh linearisations, first together, then each alone
-and only those steps that need it (`_again`). A candidate is NaN if the finest sub-steps do not
-help, or if it leaves the range in which the equations hold.
+there: a candidate with a step that is too inaccurate by the error estimate of `rosenbrock`, or not
+finite, is done again alone, that step in finer sub-steps with fresh linearisations (`_again`), so
+that the result does not depend on the batch. It is NaN if the finest sub-steps do not help, or if
+it leaves the range in which the equations hold.
 
 What computes believes what it is told. `rollout`, `rollout_tips` and `tip_poses` check their
 arguments; `advance` and `poses` are the same for those whose own `Arguments` have checked them.
@@ -74,10 +74,6 @@ at once."""
 
 LEAST_SUBSTEP = 2e-5
 """Candidates are not done again in shorter sub-steps than this [s]."""
-
-RETRIES_IN_LANES = 2
-"""Times that failed candidates of a batch are done again together, in sub-steps half as long each
-time, before each of those that still fail is done again alone."""
 
 BELIEVED = 0.1
 """Estimated error, as a share of the length, up to which a step that ends where the equations do
@@ -442,8 +438,6 @@ def advance(
     out, failed = _attempt(given, run, tips, single, serial)
     if len(failed):
         retries = retries or Retries()
-        if not serial:
-            failed = _again_in_lanes(failed, given, run, tips, out, retries)
         for candidate in failed.tolist():
             rows = [each[candidate % len(each)] for each in given]
             found = _again(*rows, run, retries)
@@ -467,35 +461,13 @@ def _attempt(given, run, tips, single, serial):
     results = out_tips if tips else out
     if serial:
         if _rollout_scalar(*given, *_flat(run), out, out_tips, checks):
-            return results, ()
+            return results, np.empty(0, int)
     elif single:
         _rollout_float32(*given, *_shared(run), out, out_tips, checks)
     else:
         _rollout_float64(*given, *_shared(run), out, out_tips, checks)
     holds = (checks < run.limits).all(axis=1) & np.isfinite(results[:, -1]).all(axis=1)
     return results, np.flatnonzero(~holds)
-
-
-def _again_in_lanes(failed, given, run, tips, out, retries):
-    """Does candidates again in float64 with all steps finer, and returns which then still fail."""
-    hopeful = np.ones(len(failed), bool)
-    for each in given:
-        rows = each[failed] if len(each) > 1 else each
-        hopeful &= np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
-    hopeless, failed = failed[~hopeful], failed[hopeful]
-    for _ in range(RETRIES_IN_LANES):
-        if not len(failed):
-            break
-        run = run._replace(substeps=2 * run.substeps, fresh=1)
-        rows = [each[failed] if len(each) > 1 else each for each in given]
-        found, left = _attempt(rows, run, tips, False, False)
-        held = np.ones(len(failed), bool)
-        held[left] = False
-        out[failed[held]] = found[held]
-        retries.attempts += len(failed)
-        retries.candidates += int(held.sum())
-        failed = failed[~held]
-    return np.concatenate((hopeless, failed))
 
 
 def substeps_of(
