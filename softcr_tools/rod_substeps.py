@@ -62,7 +62,11 @@ def _roles(options: RunOptions) -> dict[str, int]:
     """Roles that predict with the exact rod and were not told their sub-steps, and the usual
     number."""
     found = {}
-    for role, model in (("estimator", options.filter_model), ("controller", options.model)):
+    models: dict[registry.Kind, str] = {
+        "estimator": options.filter_model,
+        "controller": options.model,
+    }
+    for role, model in models.items():
         name = getattr(options, role)
         if model != "rod" or name in ("", NOBODY):
             continue

@@ -439,10 +439,10 @@ def advance(
     if len(failed):
         retries = retries or Retries()
         for candidate in failed.tolist():
-            rows = [each[candidate % len(each)] for each in given]
-            found = _again(*rows, run, retries)
+            state, level, row = (each[candidate % len(each)] for each in given)
+            found = _again(state, level, row, run, retries)
             if tips:
-                pose = poses(found, rows[2][None], run.body, run.grid, run.fittings)
+                pose = poses(found, row[None], run.body, run.grid, run.fittings)
                 out[candidate] = pose.reshape(-1, 12)
             else:
                 out[candidate] = found
