@@ -61,7 +61,7 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
 def _roles(options: RunOptions) -> dict[str, int]:
     """Roles that predict with the exact rod and were not told their sub-steps, and the usual
     number."""
-    found = {}
+    found: dict[str, int] = {}
     models: dict[registry.Kind, str] = {
         "estimator": options.filter_model,
         "controller": options.model,
