@@ -35,7 +35,8 @@ Options = TypeVar("Options", bound=RunOptions)
 TRIAL = 0.5
 """Length of the motion that is timed, on virtual time [s]."""
 SHARED = 1.3
-"""Factor on the time of a tick whose core others use as well."""
+"""Factor on the time of a tick whose core others use as well: a loop took 1.24 cores whose parts,
+timed one after the other, take 0.9."""
 MOST = 0.85
 """Share of the cores that can be had which a loop may take; the rest is for bursts."""
 RAREST = 4
@@ -48,6 +49,7 @@ MESSAGES = 110.0
 """Of a node's tick, what it does beside its block: so many times `sum(range(1000))`. Found from
 threads' processor time in runs with nodes: about 0.9 ms where the sum takes 8 us."""
 _FIRST = 5  # ticks that are not counted
+_LEAST_BUDGET = 0.02  # of a controller [periods]
 _PRIORITY = 1
 _LOOK = 0.4  # at what cores can be had [s]
 _BUFFER = bytes(1 << 16)
@@ -101,23 +103,25 @@ class LoopCost:
     def fit(self, cores: float) -> "Fit":
         """How it runs where so many cores can be had."""
         *others, (controller, answer) = self.ticks.items()
-        slow = [name for name, cost in others if SHARED * self._of_node(cost) > cost.period]
+        slow = [name for name, cost in others if self._of_node(cost) > cost.period]
         taken = self.others + sum(self._of_node(cost) / cost.period for _, cost in others)
         left = MOST * cores - taken
-        work = answer.seconds * answer.threads + self.node
+        work = self._of_node(answer)
         periods = work / min(answer.threads, left) / answer.period if left > 0.0 else math.inf
         candidates = self.candidates
-        if candidates and periods > self.share:
-            candidates = max(int(candidates * self.share / periods), self.least)
+        # its threads compute at once for a share of a period: more than is left would be waited for
+        share = min(self.share, max(left, 0.0) / answer.threads)
+        if candidates and periods > share:
+            candidates = max(int(candidates * share / periods), self.least)
             periods *= candidates / self.candidates
         every = math.ceil(periods) if periods <= RAREST else RAREST + 1
         if every > RAREST and not slow:
             slow = [controller] if left > 0.5 * MOST * cores else ["all together"]
         busy = taken + min(work / answer.period, max(left, 0.0))
-        return Fit(max(every, 1), slow, busy, candidates)
+        return Fit(max(every, 1), slow, busy, candidates, share)
 
     def _of_node(self, cost: TickCost) -> float:
-        return cost.seconds * cost.threads + self.node
+        return SHARED * (cost.seconds * cost.threads + self.node)
 
 
 @dataclass(frozen=True)
@@ -129,12 +133,14 @@ class Fit:
         slow: parts that do not keep up; empty where all of them do.
         cores: that it keeps busy.
         candidates: that its controller looks at in a tick; 0 where it has none.
+        share: of its period that it computes at most.
     """
 
     every: int
     slow: list[str]
     cores: float
     candidates: int
+    share: float
 
 
 def fitted(
@@ -170,13 +176,21 @@ def fitted(
         if fit.every > 1:
             words += f"; {options.controller} answers every {_ORDINALS[fit.every]} estimate"
         tell(words)
-        return options
+        less = cost.candidates and fit.share < cost.share
+        return _with_budget(options, fit.share) if less else options
     line = f"robot {options.robot} does not keep up with the clock here: {words}; too slow: "
     line += " and ".join(fit.slow)
     if anyway:
         tell(line)
         return options
     raise UserError(f"{line}; {_instead(options)}--anyway starts it as it is")
+
+
+def _with_budget(options: Options, share: float) -> Options:
+    """Whose controller computes for a share of a period at most, where nobody chose how long."""
+    settings = options.plugin_settings
+    its = {"budget": max(round(share, 3), _LEAST_BUDGET), **settings.get("controller", {})}
+    return options.model_copy(update={"plugin_settings": {**settings, "controller": its}})
 
 
 def _is_nempc_by_default(options: RunOptions) -> bool:

@@ -51,9 +51,9 @@ def test_a_nempc_that_nobody_asked_for_gives_way(monkeypatch):
     assert told[0] == "rod_mpc: nempc takes 35.7 ms of 14.3 ms; it needs a faster processor"
     asked_for = wanted(controller="nempc")
     assert fit(asked_for, told) is asked_for
-    assert told[-1].endswith("nempc answers every third estimate")
+    assert told[-1].endswith("nempc answers every fourth estimate")
     assert fit(wanted(population=64), told).controller == "nempc"
-    told = machine(monkeypatch, nempc=1.9)
+    told = machine(monkeypatch, nempc=1.5)
     by_default = wanted()
     assert fit(by_default, told) is by_default
 
@@ -72,26 +72,38 @@ def test_what_cannot_keep_up_is_refused_in_a_line_unless_told(monkeypatch, slow)
 
 def test_cores_are_shared(monkeypatch):
     options = wanted(controller="rod_mpc")
-    told = machine(monkeypatch, simulator=0.7, estimator=0.7, rod_mpc=0.7)
-    assert fit(options, told) is options  # 2.1 of 2 cores: not every estimate is answered
+    told = machine(monkeypatch, simulator=0.5, estimator=0.5, rod_mpc=0.7)
+    assert fit(options, told) is options  # 2.3 of 2 cores: not every estimate is answered
     assert "of 2.0 cores the loop takes 1.7; rod_mpc answers every fourth estimate" in told[0]
     machine(monkeypatch, cores=1.0, simulator=0.7, estimator=0.7, rod_mpc=0.7)
     with pytest.raises(UserError, match=r"of 1\.0 cores .* too slow: all together; --mode virtual"):
         fit(options, [])
-    both = LoopCost({"nempc": TickCost(0.01, PERIOD, threads=2)}, node=0.001, others=0.1)
+    both = LoopCost({"nempc": TickCost(0.008, PERIOD, threads=2)}, node=0.001, others=0.1)
     assert both.fit(2.0).every == 1
-    # with a core less both threads take turns: 21 ms of work on 0.75 of a core
-    assert both.fit(1.0).every == math.ceil(0.021 / (0.85 - 0.1) / PERIOD) == 2
+    # with a core less both threads take turns: 22 ms of work on 0.75 of a core
+    assert both.fit(1.0).every == math.ceil(1.3 * 0.017 / (0.85 - 0.1) / PERIOD) == 3
 
 
 def test_a_controller_that_can_answer_with_less_does():
     ticks = {"nempc": TickCost(0.6 * PERIOD, PERIOD, threads=2)}
     cost = LoopCost(ticks, node=0.0, others=0.0, candidates=1000, least=128, share=0.5)
     whole, half, least = cost.fit(2.0), cost.fit(1.0), cost.fit(0.1)
-    assert (whole.candidates, whole.every) == (708, 1)  # 1.2 periods of work on 1.7 cores
-    assert (half.candidates, half.every) == (354, 1)  # 1.2 periods of work on 0.85 of a core
-    assert (least.candidates, least.every) == (128, 2)
+    assert (whole.candidates, whole.every) == (544, 1)  # 1.56 periods of work on 1.7 cores
+    # 1.56 periods of work on 0.85 of a core, and no more than that by two threads at once
+    assert (half.candidates, half.every) == (231, 1)
+    assert (whole.share, half.share) == (0.5, 0.425)
+    assert (least.candidates, least.every) == (128, 3)
     assert not any(each.slow for each in (whole, half, least))
+
+
+def test_who_has_less_than_its_threads_computes_for_a_shorter_time(monkeypatch):
+    ticks = {"nempc": TickCost(0.6 * PERIOD, PERIOD, threads=2)}
+    cost = LoopCost(ticks, node=0.0, others=0.0, candidates=1000, least=128, share=0.5)
+    monkeypatch.setattr(machine_fit, "loop_cost", lambda _: cost)
+    for cores, given, budget in ((2.0, {}, None), (1.0, {}, 0.425), (1.0, {"budget": 0.3}, 0.3)):
+        monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda cores=cores: cores)
+        found = fit(wanted(plugin_settings={"controller": given}), [])
+        assert found.plugin_settings["controller"].get("budget") == budget
 
 
 def test_each_part_is_timed_once_for_the_same_settings(tmp_path, monkeypatch):
