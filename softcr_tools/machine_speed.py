@@ -7,6 +7,7 @@ the cores are now, with what their host and the other users of their caches take
 ordinary processes wait for them.
 """
 
+import math
 import multiprocessing
 import os
 import statistics
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from softcr_runtime.realtime import schedule_realtime
+from softcr_tools.machine_fit import cores_that_can_be_had
 
 CORES = 2
 """A rehearsal is divided among so many at most, as far as its forecast goes."""
@@ -34,6 +36,7 @@ class Forecast:
 
     cycle: float  # time that one cycle of the work takes on the slowest of the cores [s]
     cores: int  # how many took part
+    had: float = math.inf  # how many of them this process gets; quotas count
 
     @property
     def needed(self) -> float:
@@ -43,7 +46,7 @@ class Forecast:
     @property
     def available(self) -> float:
         """Cores that it may keep busy."""
-        return MOST * self.cores
+        return MOST * min(float(self.cores), self.had)
 
     @property
     def enough(self) -> bool:
@@ -54,9 +57,10 @@ class Forecast:
     def words(self) -> str:
         """What was measured, and what would be needed."""
         least = self.available / (NEEDED * 1e6)
+        had = f" of which {self.had:.1f} can be had," if self.had < 0.95 * self.cores else ""
         return (
             f"a cycle of the valve driver in memory takes {1e6 * self.cycle:.0f} us here now, on "
-            f"{self.cores} core{'s' * (self.cores > 1)} at once, so a rehearsal needs "
+            f"{self.cores} core{'s' * (self.cores > 1)} at once,{had} so a rehearsal needs "
             f"{100 * self.needed:.0f} % of a core and may take {100 * self.available:.0f} % "
             f"(the cycle then takes {1e6 * least:.0f} us at most)"
         )
@@ -67,7 +71,8 @@ def forecast() -> Forecast:
     cores = min(len(os.sched_getaffinity(0)), CORES)
     context = multiprocessing.get_context("fork")  # everything is loaded already
     with context.Pool(cores) as workers:
-        return Forecast(max(workers.map(_measured_cycle, range(cores), chunksize=1)), cores)
+        cycle = max(workers.map(_measured_cycle, range(cores), chunksize=1))
+    return Forecast(cycle, cores, cores_that_can_be_had())
 
 
 def _measured_cycle(_: int) -> float:

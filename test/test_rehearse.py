@@ -53,6 +53,9 @@ def test_a_forecast_counts_the_slowest_core_and_how_many_there_are():
     assert machine_speed.Forecast(0.99 * limit, 2).enough
     assert not machine_speed.Forecast(1.01 * limit, 2).enough
     assert not machine_speed.Forecast(0.99 * limit, 1).enough
+    half = machine_speed.Forecast(0.99 * limit, 2, had=1.0)
+    assert not half.enough
+    assert "on 2 cores at once, of which 1.0 can be had, so" in half.words
 
 
 def test_the_timed_work_is_the_valve_drivers_and_does_not_fail():
