@@ -18,7 +18,9 @@ _LONGEST = 0.6  # of a trial [s]
 _UNJUDGED = 1e9
 
 
-def substep_errors(robot: Robot, period: float, intervals: int = 5) -> dict[int, float]:
+def substep_errors(
+    robot: Robot, period: float, intervals: int = 5, enough: float = 0.0, usual: int = 1
+) -> dict[int, float]:
     """How far off the tip is with so many sub-steps in a period, as a share of the length.
 
     Every input goes alone from zero to its limit at its rate; a reference in sub-steps of 0.1 ms
@@ -28,6 +30,9 @@ def substep_errors(robot: Robot, period: float, intervals: int = 5) -> dict[int,
         robot: whose.
         period: of a tick [s].
         intervals: of the rod.
+        enough: more sub-steps than the first `usual` or more with this error, as a share of the
+            length, are not tried.
+        usual: sub-steps.
 
     Raises:
         EquilibriumError: the robot has no steady state without inputs.
@@ -41,6 +46,8 @@ def substep_errors(robot: Robot, period: float, intervals: int = 5) -> dict[int,
     for substeps in CHOICES:
         off = np.linalg.norm(_tips(rod, start, levels, period, substeps) - expected, axis=-1)
         errors[substeps] = float(off.max()) / robot.length if np.isfinite(off).all() else math.inf
+        if substeps >= usual and errors[substeps] <= enough:
+            break
     return errors
 
 

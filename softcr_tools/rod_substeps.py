@@ -14,8 +14,9 @@ from softcr_tools.run_options import RunOptions
 _PERIOD = 1 / 70  # of a tick, as nodes of rods have it [s]
 
 LARGEST_ERROR = {"estimator": 0.02, "controller": 0.05}
-"""Of the tip on the way from rest to each limit at its rate, as a share of the length [-]: a filter
-corrects its prediction in the next tick, a controller plans anew."""
+"""Of the tip on the way from rest to each limit at its rate, as a share of the length [-], where no
+step is done again: a filter corrects its prediction in the next tick, a controller plans anew, and
+steps that are judged too long are done again in both."""
 
 
 def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> RunOptions:
@@ -35,19 +36,21 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
     if not isinstance(robot, Robot):
         return options
     try:
-        errors = substep_errors(robot, _PERIOD)
+        errors = substep_errors(
+            robot, _PERIOD, enough=min(LARGEST_ERROR.values()), usual=max(roles.values())
+        )
     except EquilibriumError as error:
         raise UserError(str(error)) from None
     chosen: dict[str, Any] = dict(options.plugin_settings)
     for role, usual in roles.items():
         most = LARGEST_ERROR[role]
-        needed = next((n for n in CHOICES if n >= usual and errors[n] <= most), None)
+        needed = next((n for n, error in errors.items() if n >= usual and error <= most), None)
         if needed is None:
             raise UserError(
                 f"robot {robot.name}: its inputs at their rates move it too fast: with "
                 f"{CHOICES[-1]} sub-steps of {1e3 * _PERIOD / CHOICES[-1]:.2g} ms the {role}'s "
-                f"tip is off by more than {100 * most:g} % of the length: lower maximum, or "
-                "maximum_rate, of its limits"
+                f"tip is off by more than {100 * most:g} % of the length: lower "
+                "maximum, or maximum_rate, of its limits"
             )
         if needed > usual:
             chosen[role] = {**chosen.get(role, {}), "substeps": needed}

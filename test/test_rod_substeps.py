@@ -31,7 +31,15 @@ def test_a_robot_of_spring_steel_takes_more_and_a_line_says_what_they_cost():
         taken = chosen[role]["substeps"]
         assert errors[taken] <= rod_substeps.LARGEST_ERROR[role] < errors[usual]
     assert len(lines) == 2
-    assert "estimator: 12 sub-steps in a tick, not 2, because robot rao_two_segments" in lines[0]
+    taken = chosen["estimator"]["substeps"]
+    assert f"estimator: {taken} sub-steps in a tick, not 2, because robot rao_two" in lines[0]
+
+
+def test_no_more_sub_steps_are_tried_than_are_enough():
+    robot = load_robot("tendon_arm")
+    every, few = (substep_errors(robot, 1 / 70, enough=enough) for enough in (0.0, 0.01))
+    assert list(every)[: len(few)] == list(few)
+    assert [error <= 0.01 for error in few.values()] == [False] * (len(few) - 1) + [True]
 
 
 def test_what_was_given_is_left_alone():

@@ -78,7 +78,7 @@ class _Told(TypedDict, total=False):
     role: str
     mode: str
     reference: str
-    start_stamp: Whole
+    start_stamp: Whole | None
     unpaired_stamps: list[Whole]
     before_changes: dict[str, Any]
     plant_model: str

@@ -158,14 +158,18 @@ class Run:
     def window(self) -> tuple[int, int] | None:
         """First and last stamp [ns] at which the controller had to follow the reference.
 
-        A command carries the stamp of the estimate it answers; the venting command of a controller
-        that leaves answers none, and what the tip does after it is not the controller's error.
+        In simulation a command carries the stamp of the estimate it answers; the venting command of
+        a controller that leaves answers none, and what the tip does after it is not the
+        controller's error.
         Without any command (open loop) the reference alone decides. None without a reference.
         """
         bounds = [self.reference_tip.stamps]
         if len(self.commands):
             answered = self.estimated_tip if len(self.estimated_tip) else self.readings
-            bounds.append(np.intersect1d(self.commands.stamps, answered.stamps))
+            told = np.intersect1d(self.commands.stamps, answered.stamps)
+            if not len(told) and len(answered):  # valves play commands at times of their own
+                told = self.commands.between(*answered.stamps[[0, -1]].tolist()).stamps
+            bounds.append(told)
         if any(len(stamps) == 0 for stamps in bounds):
             return None
         start = self.said(REFERENCES, "start_stamp")  # until then it stood still

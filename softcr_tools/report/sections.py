@@ -232,8 +232,9 @@ def tracking(run: Run) -> Numbers:
 
 
 def _dwells(run: Run) -> list[float]:
-    """Mean error [mm] at the end of each stretch in which the reference stood still."""
-    error, target = run.tracking_error(), run.reference_tip
+    """Mean error [mm] at the end of each stretch, of what is judged, in which the reference stood
+    still."""
+    error, target = run.tracking_error(), run.reference_tip.between(*run.judged or (1, 0))
     moved = np.linalg.norm(np.diff(target.values, axis=0), axis=-1) > STANDING
     bounds = [0, *(np.flatnonzero(moved) + 1), len(target)] if len(target) else []
     found = []
