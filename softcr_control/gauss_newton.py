@@ -57,7 +57,8 @@ class GaussNewtonSettings(HorizonSettings):
         json_schema_extra={"live": True},
     )
     costs: CostSettings = Field(
-        default=CostSettings(input_rate=0.05), description="terms that are minimised"
+        default=CostSettings(input_rate=0.05, input_rate_of_delay=0.15),
+        description="terms that are minimised",
     )
 
     @model_validator(mode="after")

@@ -96,7 +96,8 @@ class NempcSettings(HorizonSettings):
     )
 
     costs: CostSettings = Field(
-        default=CostSettings(input_rate=0.15), description="terms that are minimised"
+        default=CostSettings(input_rate=0.15, input_rate_of_delay=0.15),
+        description="terms that are minimised",
     )
 
     @model_validator(mode="after")

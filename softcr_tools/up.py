@@ -33,7 +33,6 @@ from softcr_tools.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.headline import changes_the_plant
 from softcr_tools.node_parameters import system_with_file
 from softcr_tools.option_checks import left_out_of_preset, where_it_computes
-from softcr_tools.rod_substeps import with_needed_substeps
 from softcr_tools.run_options import PlantOptions, RunOptions, SimulationOptions
 from softcr_tools.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
@@ -222,6 +221,8 @@ def _run_to_the_end(execute: Execute, options: RunOptions, results: Path) -> int
     try:
         # before anything that would compile them in this process
         compile_kernels(console, _kernels(options))
+        from softcr_tools.rod_substeps import with_needed_substeps  # brings kernels with it
+
         options = with_needed_substeps(options, partial(say, console, style="yellow"))
         outcome = execute(options, directory, console)
     except (UserError, KeyboardInterrupt):

@@ -458,7 +458,7 @@ def other_type(folder: Path) -> Path:
         (claimed, "allowed are 256 MiB"),
         (many_bombs, "unpacks to more than a file of its size may hold"),
         (file_bomb, "unpacks to more than a file of its size may hold"),
-        (endless_views, "topics is no table"),
+        (endless_views, "topics is not a table"),
         (computed_column, "messages has computed columns"),
         (nulls, "does not say what 2 of its messages are"),
         (aliases, ""),

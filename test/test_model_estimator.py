@@ -635,10 +635,10 @@ def test_runs_repeat_to_the_bit():
 
 
 def test_a_rod_whose_sigma_points_diverge_is_estimated_all_the_same():
-    """Points 7 state scales away at the start: the steps of a few go to 1e30 and farther."""
+    """Points 28 state scales away at the start: the steps of a few do not hold."""
     robot = load_robot("tendon_arm")
     model = RodPrediction(CosseratRod(robot, 3), single_precision=False)
-    settings = ModelEstimatorSettings(parameters=(), initial_state_deviation=1.0)
+    settings = ModelEstimatorSettings(parameters=(), initial_state_deviation=4.0)
     estimator = ModelEstimator(model, settings)
     inputs = np.array([0.2, 0.0, 0.1, 0.0])
     true = model.equilibrium(inputs, model.nominal_parameters)

@@ -147,7 +147,7 @@ def test_the_estimators_block_offers_how_it_waits_and_computes(tmp_path):
 
 
 def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "240")
     words = ["up", "simulation", "--controller", controller(tmp_path), "--plant", SPRING, "-h"]
     assert main(words) == 0
     text = " ".join(capsys.readouterr().out.split())

@@ -66,7 +66,8 @@ class KeptState:
         try:
             kept = validated(HeldLatch, read_mapping(self.latch_file, "latch"), self.latch_file)
         except UserError as error:
-            return f"the file of the held latch cannot be read: {error}"
+            problems = "; ".join(str(error).splitlines())
+            return f"the file of the held latch cannot be read: {problems}"
         return f"{kept.cause} ({kept.date})"
 
     def hold(self, cause: str) -> None:

@@ -51,8 +51,11 @@ def load(name_or_path: str | Path) -> tuple[DDPINN, Card]:
     except (SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{weights}: cannot be read as weights: {reason}") from None
-    with torch.device("meta"):  # a card may ask for any size
-        expected = DDPINN(card.architecture, card.inputs, *_sizes(card)).state_dict()
+    try:
+        with torch.device("meta"):  # a card may ask for any size
+            expected = DDPINN(card.architecture, card.inputs, *_sizes(card)).state_dict()
+    except RuntimeError:
+        raise UserError(f"{weights}: its card asks for more numbers than can be counted") from None
     for name in sorted({*tensors, *expected}):
         if name not in expected:
             raise UserError(f"{weights}: holds {name!r}, which its card {sheet.name} does not know")
