@@ -273,6 +273,43 @@ def test_inner_functions_are_a_part_of_their_kernel_and_no_machine_code_of_their
     assert own.endswith("sums")
 
 
+_TWO_KERNELS = """
+import sys
+
+import numba
+
+from softcr_models.rod.compilation import COMPILE_OPTIONS
+
+@numba.njit(**COMPILE_OPTIONS)
+def called(x):
+    return x + 1.0
+
+@numba.njit(**COMPILE_OPTIONS)
+def calling(x):
+    return 2.0 * called(x)
+
+for name in sys.argv[1:]:
+    print(globals()[name](3.0))
+print(*(sum(kernel.stats.cache_hits.values()) for kernel in (called, calling)))
+"""
+
+
+def test_python_may_call_a_kernel_that_came_from_the_cache_while_another_was_compiled(tmp_path):
+    script = tmp_path / "two_kernels.py"
+    script.write_text(_TWO_KERNELS)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+
+    def printed(*names):
+        command = [sys.executable, str(script), *names]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert printed("called") == ["4.0", "0", "0"]
+    assert printed("calling", "called") == ["8.0", "4.0", "1", "0"]
+    assert printed("calling", "called") == ["8.0", "4.0", "1", "1"]
+
+
 def test_a_process_says_once_that_it_compiles_and_only_of_our_kernels(capsys, monkeypatch):
     monkeypatch.setattr(compilation, "ANNOUNCES_NOTHING", False)
     listener = compilation._Announcing()

@@ -7,6 +7,8 @@ them. Here they stay text, which is optimised and becomes machine code once, as 
 kernel: that takes half of the time, and the kernels are as fast.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
@@ -20,6 +22,17 @@ inlined = register_jitable(forceinline=True, no_cfunc_wrapper=True)
 """Decorator of one that becomes a part of each kernel that calls it, and so does what it calls."""
 
 
+@contextmanager
+def _becoming(codegen: Any, library: type[JITCodeLibrary]) -> Iterator[None]:
+    """What is compiled or loaded in the block becomes such a library."""
+    before = codegen._library_class
+    codegen._library_class = library
+    try:
+        yield
+    finally:
+        codegen._library_class = before
+
+
 class _Text(JITCodeLibrary):
     """A function as LLVM's text, neither optimised nor machine code."""
 
@@ -30,6 +43,14 @@ class _Text(JITCodeLibrary):
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalize_dynamic_globals()
         self._finalized = True
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        """A kernel of the cache, met while one that calls it is compiled: it is machine code, which
+        Python may call afterwards. As text it would have the address 0, and such a call would
+        jump there."""
+        with _becoming(codegen, JITCodeLibrary):
+            return JITCodeLibrary._unserialize(codegen, state)
 
     def get_pointer_to_function(self, name: str) -> int:
         """0: there is no machine code, as for a name that is not defined."""
@@ -55,9 +76,5 @@ class KernelCompiler(Compiler):
         state, codegen = self.state, self.state.targetctx.codegen()
         state.library = JITCodeLibrary(codegen, state.func_id.func_qualname)
         state.library.enable_object_caching()  # as numba does where it makes the library
-        before = codegen._library_class
-        codegen._library_class = _Text
-        try:
+        with _becoming(codegen, _Text):
             return super()._compile_core()
-        finally:
-            codegen._library_class = before
