@@ -15,7 +15,7 @@ from softcr_models.model import TIP, Parameter, told_by
 from softcr_models.pressure_chain import PressureChain
 from softcr_models.readings import Readings
 from softcr_models.robot import Robot
-from softcr_models.rod.parameters import STIFFNESS
+from softcr_models.rod.parameters import PAYLOAD, STIFFNESS, TIP_MASS
 from softcr_models.rod_model import RodModel
 
 if TYPE_CHECKING:
@@ -321,5 +321,12 @@ def _turned(robot: Robot, chain: PressureChain) -> np.ndarray:
 
 
 def _begun(parameter: Parameter) -> Parameter:
-    """A parameter of the rod, as a filter begins with it behind a chain."""
-    return replace(parameter, deviation=_DEVIATIONS.get(parameter.name, parameter.deviation))
+    """A parameter of the rod, as a filter begins with it behind a chain.
+
+    A tip mass that the file does not have is as little expected as a payload: what hangs lower at
+    rest is a marker's place or a length sooner than a mass.
+    """
+    deviation = _DEVIATIONS.get(parameter.name, parameter.deviation)
+    if parameter.name == TIP_MASS and parameter.nominal == 0.0:
+        deviation = PAYLOAD.deviation
+    return replace(parameter, deviation=deviation)

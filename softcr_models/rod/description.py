@@ -121,7 +121,7 @@ def _absent_mass(each: RodParameter, robot: Robot) -> Parameter:
     mass = sum(_masses(robot))
     return Parameter(
         each.name, each.unit, 0.0, 0.0, mass, transform="linear", noise=5e-4,
-        deviation=PAYLOAD.deviation, scale=mass,
+        deviation=each.deviation, scale=mass,
     )  # fmt: skip
 
 

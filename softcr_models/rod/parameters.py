@@ -35,7 +35,8 @@ class RodParameter(NamedTuple):
 # more than it weighs: with 50 g `licher2025` has the inertia of 2.2 times its mass there. Much more
 # room than that is worse where something else is wrong: with a slow hose and no pressure chain the
 # mass runs away, and the loop with it.
-_TIP_MASS = RodParameter("tip_mass", "kg", "not negative", 0.1, lambda of: of.tip_mass, 2.3)
+TIP_MASS = "tip_mass"
+_TIP_MASS = RodParameter(TIP_MASS, "kg", "not negative", 0.1, lambda of: of.tip_mass, 2.3)
 _DAMPING = RodParameter("damping_factor", "-", "positive", 0.05, lambda of: 1.0)
 _FORCES = tuple(
     RodParameter(f"tip_force_{axis}", "N", "any", 0.1, lambda of: 0.0) for axis in "xyz"
