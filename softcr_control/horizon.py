@@ -162,14 +162,12 @@ class Horizon:
         self.ticks, self.period = settings.horizon, context.period
         model, inputs = context.model, context.model.inputs
         self._model, self._inputs = model, inputs
-        self._lag, ramp = None, HELD
+        self._lag = None
         if inputs.lag:
-            ramp = ramp_weights(inputs.lag, self.period) if context.ramped else HELD
-            before = 1.0 - float(ramp[-1])
-            self._lag = LagEstimator(inputs.lag, self.period, inputs.range, before)
+            before = ramp_weights(inputs.lag, self.period)[0] if context.ramped else 0.0
+            self._lag = LagEstimator(inputs.lag, self.period, inputs.range, float(before))
         self._learns = settings.estimate_lag
-        self._told_ramp = ramp
-        self._sent = SentCommands(ramp, self.period)
+        self._sent = SentCommands(HELD, self.period)
         self._offsets = TipOffsets(model, self.period, self.ticks + 1, settings.tip_offset_gain)
         self._names = EstimatedParameters(model)
         self._grid = np.arange(self.ticks + 1)
@@ -204,7 +202,7 @@ class Horizon:
         self._remembered: np.ndarray | None = None
         if self._lag:
             self._lag.reset()
-            self._sent.ramp = self._told_ramp
+        self._sent.ramp = self._ramp()
         self._offsets.reset()
 
     def take_over(self, packets: Sequence[CommandPacket]) -> None:
@@ -230,8 +228,7 @@ class Horizon:
                 begin, ticks = self._read[0], round(since)
                 played = self._sent.played(begin - self.period, ticks + 1)
                 self._lag.observe(self._read[1], played, measured)
-                before = self._lag.weight
-                self._sent.ramp = np.array([before, 1.0 - before]) if before else HELD
+                self._sent.ramp = self._ramp()
         self._remember_inputs(observation.stamp, measured)
         self._read = observation.stamp, measured
         if self._offsets.active:
@@ -290,6 +287,11 @@ class Horizon:
             model=self._model,
             period=self.period,
         )
+
+    def _ramp(self) -> np.ndarray:
+        """See `SentCommands.ramp`; as told, or as learned since."""
+        before = self._lag.weight if self._lag else 0.0
+        return np.array([before, 1.0 - before]) if before else HELD
 
     def _remember_inputs(self, stamp: float, measured: np.ndarray) -> None:
         """Go on with what the model feels of the readings' past, to these (m,)."""

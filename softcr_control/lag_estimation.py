@@ -8,7 +8,6 @@ as in the robot file. Least squares with the file's lag as prior; old samples fa
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -120,7 +119,9 @@ class LagEstimator:
             kept * s + renewed * o + n / _NOISE**2
             for s, o, n in zip(self._sums, self._prior, new, strict=True)
         )
-        decay, gain, of_before = _solved(self._sums)
+        aa, ab, ac, bb, bc, cc, *right = self._sums
+        normal = ((aa, ab, ac), (ab, bb, bc), (ac, bc, cc))
+        decay, gain, of_before = np.linalg.solve(normal, right).tolist()
         self.lag = self._bounded(decay, gain)
         self.weight = min(max(of_before / gain, 0.0), 1.0) if gain > 0.0 else self._told
 
@@ -171,14 +172,3 @@ class LagEstimator:
         ratio = min(max(gain / (1.0 - decay), known / _RATIO_RANGE), known * _RATIO_RANGE)
         pole = -math.log(decay) / self._period
         return PressureLag(ratio * pole, pole)
-
-
-def _solved(sums: Sequence[float]) -> tuple[float, float, float]:
-    """Of three normal equations, the upper triangle and the right-hand side: what solves them."""
-    aa, ab, ac, bb, bc, cc, ta, tb, tc = sums
-    ab, ac = ab / aa, ac / aa
-    bb, bc, cc = bb - aa * ab * ab, bc - aa * ab * ac, cc - aa * ac * ac
-    tb, tc, bc = tb - ab * ta, tc - ac * ta, bc / bb
-    c = (tc - bc * tb) / (cc - bb * bc * bc)
-    b = tb / bb - bc * c
-    return ta / aa - ab * b - ac * c, b, c

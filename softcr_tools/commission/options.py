@@ -2,33 +2,16 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
 from softcr_hardware.optitrack.protocol import COMMAND_PORT
-from softcr_models.yaml_files import available
+from softcr_tools.bench_files import BenchFiles
 
 
-class BenchOptions(BaseModel):
-    """The bench and its files."""
+class BenchOptions(BenchFiles):
+    """The bench, its files and its devices."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    robot: str = Field(
-        "licher2025",
-        description="name or file of the robot",
-        json_schema_extra={"known": list(available("robots"))},
-    )
-    station: str = Field(
-        "", description="name or file of the valve station; empty: the robot's name"
-    )
-    calibration: str = Field(
-        "", description="name or file of the cameras' calibration; empty: the robot's name"
-    )
-    mounting: str = Field(
-        "",
-        description="name or file of the force-torque sensor's mounting; empty: the robot's name",
-    )
     interface: str = Field("eth1", min_length=1, description="network interface of the terminals")
     optitrack: str = Field("", description="IP address of Motive's machine; empty: no cameras")
     optitrack_port: int = Field(COMMAND_PORT, ge=1, le=65535, description="command port of Motive")

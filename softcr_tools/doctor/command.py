@@ -6,15 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from softcr_models.yaml_files import available
 from softcr_runtime.command_line import command
 from softcr_runtime.console import FAILED
 from softcr_runtime.namespaces import Namespace
+from softcr_tools.bench_files import BenchFiles
 from softcr_tools.doctor import machine, network, sensors, software, supply
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level
 from softcr_tools.viewer.command import PORT
@@ -25,26 +25,9 @@ INTERFACE = "eth1"
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
 
-class Patient(BaseModel):
+class Patient(BenchFiles):
     """The files, addresses and places of a system."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    robot: str = Field(
-        "licher2025",
-        description="name or file of the robot",
-        json_schema_extra={"known": list(available("robots"))},
-    )
-    station: str = Field(
-        "", description="name or file of the valve station; empty: the robot's name"
-    )
-    calibration: str = Field(
-        "", description="name or file of the cameras' calibration; empty: the robot's name"
-    )
-    mounting: str = Field(
-        "",
-        description="name or file of the force-torque sensor's mounting; empty: the robot's name",
-    )
     interface: str = Field(INTERFACE, description="network adapter of the EtherCAT terminals")
     optitrack: str = Field("", description="address of Motive's machine; if given, it is queried")
     force_torque: str = Field(
