@@ -41,13 +41,12 @@ MOST = 0.85
 """Share of the cores that can be had which a loop may take; the rest is for bursts."""
 RAREST = 4
 """Periods that an answer of a controller may take: its plans reach so far."""
-EASILY = 2
-"""Periods within which a controller that is chosen for the user answers."""
-LOOKED_AT = 0.1
-"""Cores that recorder and pictures take."""
-MESSAGES = 110.0
-"""Of a node's tick, what it does beside its block: so many times `sum(range(1000))`. Found from
-threads' processor time in runs with nodes: about 0.9 ms where the sum takes 8 us."""
+LOOKED_AT = 0.3
+"""Cores that recorder, pictures and the nodes' own threads take."""
+MESSAGES = 80.0
+"""Of a node's tick, what it does beside its block: so many times `sum(range(1000))`. Found, as what
+is looked at, from the processor time of whole runs with nodes, at 70 and 200 Hz: about 0.65 ms
+where the sum takes 8 us."""
 _FIRST = 5  # ticks that are not counted
 _LEAST_BUDGET = 0.02  # of a controller [periods]
 _PRIORITY = 1
@@ -148,8 +147,8 @@ def fitted(
 ) -> Options:
     """Options whose loop keeps up with the clock here.
 
-    Where nobody chose the controller or a number of its, and it takes too long, `rod_mpc` takes its
-    place.
+    Where nobody chose the controller or a number of its, and it takes more than a period,
+    `rod_mpc` takes its place.
 
     Args:
         options: of a run.
@@ -163,7 +162,7 @@ def fitted(
     cores = cores_that_can_be_had()
     cost = loop_cost(virtual(_short(options), _unheard))
     fit = cost.fit(cores)
-    if _is_nempc_by_default(options) and (fit.every > EASILY or fit.slow):
+    if _is_nempc_by_default(options) and (fit.every > 1 or fit.slow):
         gentler = options.model_copy(update={"controller": GRADIENT_MPC})
         other = loop_cost(virtual(_short(gentler), _unheard))
         if not (found := other.fit(cores)).slow:
