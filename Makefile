@@ -16,7 +16,7 @@ INSTALL := $(PIP) install -c constraints.txt
 # What the kernels of `make sim` need: installed first, so that they are compiled, in as many
 # processes as there are cores, while the rest is installed.
 NUMERICAL := numba numpy pin pydantic pyyaml scipy
-KERNELS := rod chain softcr_hardware.warm_up:PLANT softcr_estimation.warm_up:FILTER \
+KERNELS := rod chain softcr_simulation.warm_up:PLANT softcr_estimation.warm_up:FILTER \
 	softcr_control.warm_up:MINIMUM
 COMPILE := PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up
 

@@ -12,6 +12,10 @@ PACKAGE = "softcr"
 # Wheels of ROS 2 Jazzy: pip brings ROS to a machine without it; colcon leaves them alone.
 ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-fastrtps-cpp"]
 
+# Papers, whose folders the core finds as it finds a stranger's package; some name controllers.
+PAPERS = ("dalenberg2024", "licher2025", "mehl2024", "pawlowski2019", "valadas2024")
+NAMED = ("licher2025", "mehl2024", "pawlowski2019", "valadas2024")
+
 # `ros2 run softcr NAME` and the module that it runs, with what follows it.
 NODES = runpy.run_path("softcr_tools/ros/executables.py")["NODES"]
 
@@ -144,6 +148,10 @@ setup(
         "test": ["distributed", "hypothesis", "pandas", "psutil", "pytest", "pytest-xdist"],
         "view": ["viser", "websockets"],
     },
-    entry_points={"console_scripts": ["softcr = softcr_tools.cli:main"]},
+    entry_points={
+        "console_scripts": ["softcr = softcr_tools.cli:main"],
+        "softcr.names": [f"{paper} = softcr_papers.{paper}.names:NAMES" for paper in NAMED],
+        "softcr.studies": [f"{paper} = softcr_papers.{paper}.studies" for paper in PAPERS],
+    },
     zip_safe=False,
 )

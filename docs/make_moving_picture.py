@@ -28,7 +28,7 @@ import rclpy  # noqa: E402
 from browser import Browser, find_browser  # noqa: E402
 
 from softcr_runtime.bags.reading import Bag  # noqa: E402
-from softcr_runtime.topics import TOPICS, qos  # noqa: E402
+from softcr_runtime.wire.topics import TOPICS, qos  # noqa: E402
 
 OUTPUT = ROOT / "docs" / "_static" / "view.gif"
 PORT = 8197

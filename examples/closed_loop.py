@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 
 def tip_errors(**options: str) -> np.ndarray:

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, Field
 
-from softcr_control.references import Reference
-from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
+from softcr_control.reference.references import Reference
+from softcr_studies.frame.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
+from softcr_studies.loops.closed_loop import closed_loop, mean_error_mm, tracked
 
 DURATION, SETTLED = 5.0, 2.0  # [s]
 HEIGHT = 0.166  # of the figure above the base [m]

@@ -5,8 +5,8 @@
 
 from launch import LaunchDescription
 
-from softcr_tools.hardware_system import HardwareOptions
-from softcr_tools.launching import launch_description
+from softcr_tools.running.hardware_system import HardwareOptions
+from softcr_tools.running.launching import launch_description
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -5,8 +5,8 @@
 
 from launch import LaunchDescription
 
-from softcr_tools.launching import launch_description
-from softcr_tools.run_options import SimulationOptions
+from softcr_tools.running.launching import launch_description
+from softcr_tools.running.run_options import SimulationOptions
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -10,7 +10,7 @@ from softcr_models import CosseratRod, Robot, UserError, available_robots, load_
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.virtual import VirtualExecutor
+from softcr_runtime.blocks.virtual import VirtualExecutor
 
 __version__ = version("softcr")
 

@@ -1,20 +1,17 @@
-"""Controllers and what they follow; no ROS outside `nodes`."""
+"""Controllers and the references that they follow. No ROS."""
 
 from typing import TYPE_CHECKING
 
 from softcr_models.public_names import imported_on_demand
 
 if TYPE_CHECKING:
-    from softcr_control.apcc import Apcc, ApccSettings
     from softcr_control.command import Command
-    from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
-    from softcr_control.nempc import Nempc, NempcSettings
     from softcr_control.observation import ControlContext, Controller, Observation
-    from softcr_control.references import Reference, ReferenceSource, SampledReference
+    from softcr_control.predictive.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+    from softcr_control.predictive.nempc import Nempc, NempcSettings
+    from softcr_control.reference.references import Reference, ReferenceSource, SampledReference
 
 __all__ = [
-    "Apcc",
-    "ApccSettings",
     "Command",
     "ControlContext",
     "Controller",
@@ -31,11 +28,10 @@ __all__ = [
 __getattr__ = imported_on_demand(
     __name__,
     {
-        "apcc": ("Apcc", "ApccSettings"),
         "command": ("Command",),
-        "gauss_newton": ("GaussNewtonMpc", "GaussNewtonSettings"),
-        "nempc": ("Nempc", "NempcSettings"),
+        "predictive.gauss_newton": ("GaussNewtonMpc", "GaussNewtonSettings"),
+        "predictive.nempc": ("Nempc", "NempcSettings"),
         "observation": ("ControlContext", "Controller", "Observation"),
-        "references": ("Reference", "ReferenceSource", "SampledReference"),
+        "reference.references": ("Reference", "ReferenceSource", "SampledReference"),
     },
 )

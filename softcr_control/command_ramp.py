@@ -1,8 +1,8 @@
 """Commands that are approached along a ramp, as the held commands that lead to the same pressures.
 
-The bench's valves spread every change of a command over a period (`softcr_hardware.setpoint`), the
-simulator's follow it at once. Behind the lag (32) a ramp is, at the ends of ticks, a weighted mean
-of two held commands: exact, and linear, so that a controller plans over ramps as over steps. Ours;
+The bench's valves spread every change of a command over a period, see
+`softcr_hardware.safety.setpoint`, the simulator's follow it at once. Behind the lag (32) a ramp is, at the ends of
+ticks, a weighted mean of two held commands: exact, and linear, so that a controller plans over ramps as over steps. Ours;
 the paper holds its commands.
 """
 
@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from softcr_models.pressure import PressureLag
+from softcr_models.chain.pressure import PressureLag
 
 HELD = np.ones(1)
 """The weights of commands that are followed at once."""

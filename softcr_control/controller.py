@@ -19,23 +19,26 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from softcr_control.approach import Approach
 from softcr_control.command import Command
 from softcr_control.controller_file import controller_settings, named_settings
 from softcr_control.hand_over import HandOver, HandOverSettings
-from softcr_control.horizon import MAXIMUM_DELAY
-from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
-from softcr_control.references import Reference, as_rotations
+from softcr_control.predictive.horizon import MAXIMUM_DELAY
+from softcr_control.predictive.model_defaults import defaults_on
+from softcr_control.reference.approach import Approach
+from softcr_control.reference.references import Reference, as_rotations
 from softcr_models.limits import limit_command
 from softcr_models.model import TIP, nominal_parameters, told_by
 from softcr_models.plugins import Place, made
-from softcr_models.robot import kind_of
-from softcr_runtime import registry
-from softcr_runtime.block import OVERDUE, BlockBase, Input, Output, Samples
-from softcr_runtime.command_packets import CommandPacket, PacketPlayer
-from softcr_runtime.command_swings import SWINGS, SwingWatch
-from softcr_runtime.plugin_settings import (
+from softcr_models.robots.robot import kind_of
+from softcr_runtime.blocks.block import OVERDUE, BlockBase, Input, Output, Samples
+from softcr_runtime.blocks.command_packets import CommandPacket, PacketPlayer
+from softcr_runtime.blocks.command_swings import SWINGS, SwingWatch
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import Pose, StateEstimate, TipEstimate
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import LIVE, NodeSettings, nested, setting_values
+from softcr_runtime.settings.plugin_settings import (
     ModelSettings,
     model_of,
     plugin_settings,
@@ -44,10 +47,7 @@ from softcr_runtime.plugin_settings import (
     with_model,
     with_plugin,
 )
-from softcr_runtime.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import LIVE, NodeSettings, nested, setting_values
-from softcr_runtime.values import Pose, StateEstimate, TipEstimate
+from softcr_runtime.wire.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
 
 _LATENCIES_KEPT = 70  # answers, the latest of which is planned for
 _TOLERANCE = 0.02  # an answer must be there so long before its first command is due [periods]

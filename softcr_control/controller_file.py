@@ -10,10 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from softcr_control.costs.settings import groups_under_state
 from softcr_models.errors import UserError
-from softcr_models.problems import Problem, all_problems
-from softcr_models.yaml_files import read_mapping, yaml_path
-from softcr_runtime import registry
-from softcr_runtime.plugin_settings import settings_class
+from softcr_models.files.problems import Problem, all_problems
+from softcr_models.files.yaml_files import read_mapping, yaml_path
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.plugin_settings import settings_class
 
 
 @dataclass(frozen=True)

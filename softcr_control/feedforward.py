@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models.rod.description import rod_inputs
-from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.settings.node_settings import NodeSettings
 
 
 class FeedforwardSettings(NodeSettings):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.settings import LIVE
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.settings.node_settings import LIVE
 
 _LATEST = 1e10  # [s] since 1970
 _LAST = 1.2  # so long before the exchange the earlier one answers for the last time [periods]

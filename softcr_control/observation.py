@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from softcr_control.command import Command
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 from softcr_models.model import Model, parameter_values
-from softcr_runtime.budget import Budget
+from softcr_runtime.blocks.budget import Budget
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.robot_topics import robot_topics
+from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.wire.robot_topics import robot_topics
 
 
 class ScriptedCommands(BlockBase):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_control.observation import Observation
-from softcr_runtime.command_packets import LATEST, CommandPacket
+from softcr_runtime.blocks.command_packets import LATEST, CommandPacket
 
 _KEPT = 32  # packets
 _IN_TIME = 0.1  # so much later than its tick a packet may come and still be played in it [periods]
@@ -24,7 +24,7 @@ class _Sent(NamedTuple):
 
 class SentCommands:
     """The packets that were sent last. A packet overrides those before it from its first due tick
-    on, or from when it came, as `softcr_runtime.command_packets` plays them.
+    on, or from when it came, as `softcr_runtime.blocks.command_packets` plays them.
 
         sent.observe(observation)
         felt_until_then = sent.pending

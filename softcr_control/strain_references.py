@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.observation import ControlContext
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.strain.strain_model import LagrangianModel

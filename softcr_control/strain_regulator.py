@@ -14,14 +14,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.command_ramp import HELD
-from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.observation import ControlContext, Observation
+from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.sent_commands import SentCommands
 from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
 from softcr_models.errors import UserError
 from softcr_models.model import nominal_parameters, parameter_values
 from softcr_models.strain.strain_model import LagrangianModel
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 _Gains = Annotated[
     tuple[Annotated[float, Field(ge=0.0, allow_inf_nan=False)], ...], Field(min_length=3)

@@ -16,8 +16,8 @@ from softcr_control.tip_references import (
     tip_reference,
 )
 from softcr_models.errors import UserError
-from softcr_runtime.block import BlockBase, Input, Output, Samples
-from softcr_runtime.settings import ArmNodeSettings
+from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
+from softcr_runtime.settings.node_settings import ArmNodeSettings
 
 
 class TipReferenceBlockSettings(ArmNodeSettings):

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_control.references import tips_of_file
+from softcr_control.reference.references import tips_of_file
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.errors import UserError
 
@@ -31,8 +31,8 @@ class TipReferenceSettings(BaseModel):
     """What the tip should do.
 
     `setpoint`: one target. `trajectory`: a series of setpoints, each for `dwell`. `tip_circle`: a
-    circle about the base's axis. `file`: a path, see `softcr_control.references.from_file`, with
-    tips.
+    circle about the base's axis. `file`: a path with tips, see
+    `softcr_control.reference.references.from_file`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

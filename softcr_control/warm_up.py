@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softcr_control import bounded_minimum
+from softcr_control.predictive import bounded_minimum
 from softcr_models.warm_up import Part
 
 

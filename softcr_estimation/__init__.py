@@ -1,28 +1,18 @@
-"""State and parameter estimation. Plain modules; nodes live in `softcr_estimation.nodes`."""
+"""State and parameters of a robot from what is measured: filters, and the block around them."""
 
 from typing import TYPE_CHECKING
 
 from softcr_models.public_names import imported_on_demand
 
 if TYPE_CHECKING:
-    from softcr_estimation.cc_estimator import (
-        CcEstimate,
-        CcEstimator,
-        CcEstimatorError,
-        CcEstimatorSettings,
-    )
     from softcr_estimation.errors import EstimatorError
     from softcr_estimation.estimator_settings import EstimatorSettings, ModelEstimatorSettings
-    from softcr_estimation.extended import ExtendedFilter
+    from softcr_estimation.filters.extended import ExtendedFilter
+    from softcr_estimation.filters.unscented import UnscentedFilter
     from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
     from softcr_estimation.rod_estimator import Estimate, RodEstimator
-    from softcr_estimation.unscented import UnscentedFilter
 
 __all__ = [
-    "CcEstimate",
-    "CcEstimator",
-    "CcEstimatorError",
-    "CcEstimatorSettings",
     "Estimate",
     "EstimatorError",
     "EstimatorSettings",
@@ -37,12 +27,11 @@ __all__ = [
 __getattr__ = imported_on_demand(
     __name__,
     {
-        "cc_estimator": ("CcEstimate", "CcEstimator", "CcEstimatorError", "CcEstimatorSettings"),
         "errors": ("EstimatorError",),
         "estimator_settings": ("EstimatorSettings", "ModelEstimatorSettings"),
-        "extended": ("ExtendedFilter",),
+        "filters.extended": ("ExtendedFilter",),
         "model_estimator": ("ModelEstimate", "ModelEstimator"),
         "rod_estimator": ("Estimate", "RodEstimator"),
-        "unscented": ("UnscentedFilter",),
+        "filters.unscented": ("UnscentedFilter",),
     },
 )

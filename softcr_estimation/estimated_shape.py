@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 
 from softcr_models.model import TIP, Model, parameter_values
-from softcr_models.rod_model import RodModel
-from softcr_models.rod_rows import poses_of_rows
+from softcr_models.rod_model.rod_model import RodModel
+from softcr_models.rod_model.rows import poses_of_rows
 
 
 @dataclass(frozen=True)

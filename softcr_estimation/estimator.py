@@ -13,15 +13,18 @@ from pydantic import Field
 
 from softcr_estimation.context import EstimationContext, Estimator
 from softcr_estimation.estimated_shape import estimated_shape
-from softcr_estimation.further_sensors import FURTHER, further_sensors
-from softcr_estimation.pressure_filter import PressureFilter
+from softcr_estimation.sensors.further_sensors import FURTHER, further_sensors
+from softcr_estimation.sensors.pressure_filter import PressureFilter
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, nominal_parameters, told_by
 from softcr_models.plugins import Place, made
-from softcr_models.robot import kind_of
-from softcr_runtime import registry
-from softcr_runtime.block import BlockBase, Input, Output, Rule, Samples
-from softcr_runtime.plugin_settings import (
+from softcr_models.robots.robot import kind_of
+from softcr_runtime.blocks.block import BlockBase, Input, Output, Rule, Samples
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import Pose, StateEstimate, TipEstimate, blended_poses
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import LIVE, NodeSettings
+from softcr_runtime.settings.plugin_settings import (
     ModelSettings,
     model_of,
     plugin_settings,
@@ -29,10 +32,7 @@ from softcr_runtime.plugin_settings import (
     with_model,
     with_plugin,
 )
-from softcr_runtime.robot_topics import inputs_of, robot_topics, states_topic
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import LIVE, NodeSettings
-from softcr_runtime.values import Pose, StateEstimate, TipEstimate, blended_poses
+from softcr_runtime.wire.robot_topics import inputs_of, robot_topics, states_topic
 
 _LOCKSTEP_PATIENCE = 1.0  # in lock-step nothing is lost, only late [s]
 _BLIND_PATIENCE = 0.05  # a blind camera is not waited for every time [periods]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from softcr_estimation.filters import FilterSettings
+from softcr_estimation.filters.filters import FilterSettings
 from softcr_models.model import TIP
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]

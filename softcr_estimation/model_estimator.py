@@ -10,12 +10,11 @@ from types import MappingProxyType
 import numpy as np
 
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
-from softcr_estimation.filters import elapsed, make_filter, suited
-from softcr_estimation.gaussian import Measure
-from softcr_estimation.joint_vector import JointVector
-from softcr_estimation.lasting_error import LastingError
-from softcr_estimation.measurements import Measurement, Measurements, checked, positions
-from softcr_estimation.reopening import (
+from softcr_estimation.filters.filters import elapsed, make_filter, suited
+from softcr_estimation.filters.gaussian import Measure
+from softcr_estimation.filters.joint_vector import JointVector
+from softcr_estimation.filters.lasting_error import LastingError
+from softcr_estimation.filters.reopening import (
     CALM,
     FAST_SHARE,
     SLOW_RAMP,
@@ -23,6 +22,7 @@ from softcr_estimation.reopening import (
     InnovationColour,
     limited,
 )
+from softcr_estimation.sensors.measurements import Measurement, Measurements, checked, positions
 from softcr_models.model import TIP, Model
 
 HELD = 1e-6

@@ -10,13 +10,13 @@ from pydantic.config import JsonDict
 
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
-from softcr_estimation.filters import Kind
+from softcr_estimation.filters.filters import Kind
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
 from softcr_estimation.tip_force import TipForceSearch, estimates_tip_force
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import TENDON_LENGTHS
-from softcr_models.tip_force import TIP_FORCE
+from softcr_models.rod_model.tip_force import TIP_FORCE
 
 EVERYTHING = "everything"
 """In `parameters`: all of the model's, and of its inputs' sensors what pressures have."""

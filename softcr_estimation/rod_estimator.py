@@ -10,8 +10,8 @@ from softcr_estimation.estimator_settings import (
     ALL_OFFSETS,
     EstimatorSettings,
 )
-from softcr_estimation.measurements import checked, checked_rotation
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+from softcr_estimation.sensors.measurements import checked, checked_rotation
 from softcr_models.model import TIP, Model
 
 __all__ = [

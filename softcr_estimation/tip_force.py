@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator, Numbers
-from softcr_models.tip_force import TIP_FORCE, known_tip_force
+from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 
 ALLOWANCE = 1.5
 """Shift of the innovations per sample that is put up with, as that of a model's errors [-]."""

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from softcr_estimation.context import EstimationContext
+from softcr_estimation.filters.square_root import downdated
 from softcr_estimation.model_filter import ModelFilter
-from softcr_estimation.pressure_filter import PressureFilter
-from softcr_estimation.square_root import downdated
+from softcr_estimation.sensors.pressure_filter import PressureFilter
 from softcr_models.model import TIP
 from softcr_models.models import make_model
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.warm_up import CHAIN, Part
 
 _PERIOD = 0.01

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from softcr_models.number_types import Finite
+from softcr_models.files.number_types import Finite
 
 _LENGTH_TOLERANCE = 1e-3
 

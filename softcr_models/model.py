@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from softcr_models.pressure import PressureLag
-from softcr_models.readings import InputMemory
+from softcr_models.chain.pressure import PressureLag
+from softcr_models.chain.readings import InputMemory
 
 Transform = Literal["log", "linear"]
 Kind = Literal["pose", "position", "points", "wrench", "vector"]

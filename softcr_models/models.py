@@ -11,10 +11,10 @@ from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.model import Model
 from softcr_models.plugins import load_class
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 
 if TYPE_CHECKING:
-    from softcr_models.rod_model import RodModel
+    from softcr_models.rod_model.rod_model import RodModel
 
 ModelName = Literal["rod", "ddpinn"]
 
@@ -25,7 +25,7 @@ MODELS: Mapping[str, str] = {
         "softcr_models.constant_curvature.section_model:ConstantCurvatureSection"
     ),
     "arm": "softcr_models.constant_curvature.arm_model:ArmModel",
-    "reference": "softcr_models.reference.reference_model:ReferenceModel",
+    "reference": "softcr_papers.pawlowski2019.reference.reference_model:ReferenceModel",
     "strain": "softcr_models.strain.strain_model:LagrangianModel",
 }
 """Where each model's class is; none is imported before it is asked for. A class has
@@ -59,7 +59,7 @@ def _behind_chain(model: Model, robot: Any) -> Model:
     if chain is None:
         return model
     from softcr_models.chain.chain_model import ChainModel
-    from softcr_models.rod_model import RodModel
+    from softcr_models.rod_model.rod_model import RodModel
 
     if not isinstance(model, RodModel):
         raise UserError(
@@ -121,7 +121,7 @@ def prediction_model(robot: Robot, choice: ModelChoice) -> "RodModel":
         UserError: no such network, a network for another robot or number of intervals, or a device
             that is not there.
     """
-    from softcr_models.rod_model import RodModel
+    from softcr_models.rod_model.rod_model import RodModel
 
     known = model_class(choice.model).Settings.model_fields
     settings = {name: value for name, value in asdict(choice).items() if name in known}

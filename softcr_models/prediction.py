@@ -11,7 +11,7 @@ from softcr_models.plugins import load_class
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
 from softcr_models.rod.stepper import Retries, Run
-from softcr_models.rod_model import RodModel, rod_robot
+from softcr_models.rod_model.rod_model import RodModel, rod_robot
 
 ON_GPU = "softcr_models.cuda.prediction:CudaRodPrediction"
 """By its place: it is derived from the class here, and imports torch."""

@@ -3,7 +3,7 @@
 Kernels are compiled once per version and processor; later processes load them. They come in sets,
 for nobody needs all: `python -m softcr_models.warm_up rod fittings` compiles these two, in as many
 processes as there are cores. A set of another room is named by its place,
-`softcr_hardware.warm_up:PLANT`.
+`softcr_simulation.warm_up:PLANT`.
 
 A new kernel belongs into the set of those who call it: let a part call it, or add a part. Where a
 part is `last`, whatever its calls reach is compiled, be it told here or not.
@@ -32,7 +32,7 @@ import numpy as np
 from softcr_models.constant_curvature import kernel as constant_curvature
 from softcr_models.kernel_cache import cache_directory
 from softcr_models.models import make_model
-from softcr_models.robot import Robot, load_robot
+from softcr_models.robots.robot import Robot, load_robot
 from softcr_models.rod.obstacles import Sphere
 from softcr_models.strain import kernel as strain
 from softcr_models.strain.arm import StrainArm

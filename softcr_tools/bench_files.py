@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.yaml_files import available
+from softcr_models.files.yaml_files import available
 
 
 class BenchFiles(BaseModel):

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from cyclopts import Group
 
-from softcr_runtime.command_line import new_app, run
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.command_line import new_app, run
 from softcr_tools.ros import COMMANDS as ROS_COMMANDS
 
 
@@ -23,31 +24,31 @@ app = new_app(
 )
 
 _COMMANDS = {
-    "up": ("tools.up:app", "run a closed loop, record it, write a report"),
-    "report": ("tools.report:report", "compute the report of a recorded run again"),
-    "replay": ("tools.replay.command:replay", "run estimator and controller again on a bag"),
-    "view": ("tools.viewer.command:view", "watch the running system in a browser"),
-    "hold": ("tools.hold:hold", "use the terminal's space bar as the deadman's switch"),
-    "doctor": ("tools.doctor.command:doctor", "find what would prevent a run, and the fix"),
+    "up": ("softcr_tools.running.up:app", "run a closed loop, record it, write a report"),
+    "report": ("softcr_tools.report:report", "compute the report of a recorded run again"),
+    "replay": ("softcr_tools.replay.command:replay", "run estimator and controller again on a bag"),
+    "view": ("softcr_tools.viewer.command:view", "watch the running system in a browser"),
+    "hold": ("softcr_tools.hold:hold", "use the terminal's space bar as the deadman's switch"),
+    "doctor": ("softcr_tools.doctor.command:doctor", "find what would prevent a run, and the fix"),
     "commission": (
-        "tools.commission.command:commission",
+        "softcr_tools.commission.command:commission",
         "find mistakes of a bench, write its files",
     ),
-    "plan": ("tools.plan:plan", "turn a tip path into a motion the rod can do"),
-    "identify": ("tools.identify:identify", "find a robot's parameters in recordings"),
-    "learn": ("tools.learn:app", "learn a strain model, a policy or a repeated motion"),
-    "emulate": ("tools.emulate:app", "emulate a device of the bench"),
-    "rehearse": ("tools.rehearse:rehearse", "run the bench's system on emulated devices"),
-    "train": ("tools.train:train", "train the surrogate of a robot"),
-    "verify-surrogate": (
-        "studies.verify_surrogate:verify_surrogate",
-        "compare a surrogate with its rod",
+    "plan": ("softcr_tools.plan:plan", "turn a tip path into a motion the rod can do"),
+    "identify": ("softcr_tools.identify:identify", "find a robot's parameters in recordings"),
+    "learn": ("softcr_tools.learn:app", "learn a strain model, a policy or a repeated motion"),
+    "emulate": ("softcr_tools.emulate:app", "emulate a device of the bench"),
+    "rehearse": (
+        "softcr_tools.running.rehearse:rehearse",
+        "run the bench's system on emulated devices",
     ),
-    "study": ("studies.command:app", "run published experiments, tunings, benchmarks"),
+    "study": ("softcr_studies.frame.command:app", "run published experiments, tunings, benchmarks"),
 }
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
-    app.command(f"softcr_{_place}", name=_name, help=_text, sort_key=_order)
+    app.command(_place, name=_name, help=_text, sort_key=_order)
+for _name, _entry in registry.commands("command").items():
+    app.command(_entry.place, name=_name, help=_entry.summary, sort_key=len(_COMMANDS))
 _OF_NODES = Group("Running nodes, without the ros2 command", sort_key=1)
 for _order, (_name, (_place, _text)) in enumerate(ROS_COMMANDS.items()):
     app.command(f"softcr_tools.{_place}", name=_name, help=_text, group=_OF_NODES, sort_key=_order)

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO, runtime_checka
 from pydantic import BaseModel, Field
 from rich.console import Console
 
-from softcr_hardware.faults import FAULT_KINDS, FaultKind
+from softcr_hardware.emulation.faults import FAULT_KINDS, FaultKind
 from softcr_models.errors import UserError
-from softcr_models.yaml_files import available
-from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import complain, ended_by_signals, say, step
-from softcr_runtime.namespaces import FramePrefix, Namespace, absolute
-from softcr_runtime.settings import Hertz
+from softcr_models.files.yaml_files import available
+from softcr_runtime.console.terminal import complain, ended_by_signals, say, step
+from softcr_runtime.settings.command_line import command, new_app
+from softcr_runtime.settings.node_settings import Hertz
+from softcr_runtime.wire.namespaces import FramePrefix, Namespace, absolute
 
 if TYPE_CHECKING:
-    from softcr_hardware.actuator import EmulatedActuator
-    from softcr_hardware.bench_mistakes import BenchMistakes
-    from softcr_hardware.emulated_chambers import ChamberErrors
-    from softcr_hardware.plant import Measurement
+    from softcr_hardware.emulation.actuator import EmulatedActuator
+    from softcr_hardware.emulation.bench_mistakes import BenchMistakes
+    from softcr_hardware.emulation.chambers import ChamberErrors
+    from softcr_simulation.plant import Measurement
 
 _TRUTH = "simulation/truth/tip/pose"
 _ROD_PERIOD = 1 / 70  # [s]
@@ -128,7 +128,7 @@ class _Chambers(BaseModel):
 
     def chamber_errors(self) -> "ChamberErrors":
         """How valves and chambers differ from the station file."""
-        from softcr_hardware.emulated_chambers import ChamberErrors
+        from softcr_hardware.emulation.chambers import ChamberErrors
 
         return ChamberErrors(
             fill_gain=self.fill_gain,
@@ -331,7 +331,7 @@ class _Play:
         The first device runs in this thread, the rest beside it, all of one priority: they share
         Python's lock, and one that had to wait for a processor with it would stop the others.
         """
-        from softcr_runtime.realtime import schedule_realtime
+        from softcr_runtime.ros.realtime import schedule_realtime
 
         if fault != "ok":
             for device in self.devices.values():
@@ -434,8 +434,8 @@ def _sensor(given: _Sensor, actuator: "EmulatedActuator", log: Log) -> Device:
 
 
 def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedActuator":
-    from softcr_hardware.actuator import EmulatedActuator
-    from softcr_hardware.emulated_chambers import SENSOR_NOISE
+    from softcr_hardware.emulation.actuator import EmulatedActuator
+    from softcr_hardware.emulation.chambers import SENSOR_NOISE
     from softcr_hardware.ethercat.terminals import load_station
 
     station = load_station(_station(given))
@@ -445,8 +445,8 @@ def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedA
         pressure_noise = given.pressure_noise
     if not with_rod:
         return EmulatedActuator(station, None, errors, pressure_noise)
-    from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
-    from softcr_models.robot import load_robot
+    from softcr_models.robots.robot import load_robot
+    from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 
     with step(console, "preparing the rod"):
         noise = SensorModel(
@@ -457,14 +457,14 @@ def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedA
         )
         plant = SimulatedPlant(load_robot(given.robot), mismatch, noise)
         plant.advance(_ROD_PERIOD)  # compiles
-    from softcr_hardware.bench_mistakes import MistakenActuator
+    from softcr_hardware.emulation.bench_mistakes import MistakenActuator
 
     return MistakenActuator(station, plant, errors, _mistakes(given), pressure_noise)
 
 
 def _mistakes(given: Any) -> "BenchMistakes":
-    from softcr_hardware.bench_mistakes import mistakes_named
-    from softcr_models.robot import load_robot
+    from softcr_hardware.emulation.bench_mistakes import mistakes_named
+    from softcr_models.robots.robot import load_robot
 
     named = getattr(given, "mistakes", "")
     return mistakes_named(named, load_robot(given.robot).chamber_names)
@@ -472,7 +472,7 @@ def _mistakes(given: Any) -> "BenchMistakes":
 
 def _station(given: Any) -> str:
     """Where none is told: the robot's name."""
-    from softcr_models.robot import load_robot
+    from softcr_models.robots.robot import load_robot
 
     return getattr(given, "station", "") or load_robot(given.robot).name
 
@@ -495,9 +495,9 @@ def _publish_truth(given: _Bench, actuator: "EmulatedActuator", stop: threading.
     """Publish the true tip at each exposure of the cameras, for a recorder, until `stop`."""
     import rclpy
 
-    from softcr_runtime.messages import pose_to_message
-    from softcr_runtime.ros_context import ros_context
-    from softcr_runtime.topics import TOPICS, qos
+    from softcr_runtime.ros.context import ros_context
+    from softcr_runtime.wire.messages import pose_to_message
+    from softcr_runtime.wire.topics import TOPICS, qos
 
     with ros_context():
         name, frame = f"softcr_emulated_bench_{os.getpid()}", f"{given.frame_prefix}base"

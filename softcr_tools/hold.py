@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command
-from softcr_runtime.console import ended_by_signals, say
-from softcr_runtime.diagnostics import diagnostics_from_message
-from softcr_runtime.namespaces import Namespace, absolute
-from softcr_runtime.ros_context import ros_context
-from softcr_runtime.safety_state import SafetyState
+from softcr_runtime.console.terminal import ended_by_signals, say
+from softcr_runtime.ros.context import ros_context
+from softcr_runtime.settings.command_line import command
+from softcr_runtime.wire.diagnostics import diagnostics_from_message
+from softcr_runtime.wire.namespaces import Namespace, absolute
+from softcr_runtime.wire.safety_state import SafetyState
 
 FIRST_GAP = 0.7
 """A keyboard repeats for the first time after 0.66 s at most, unless somebody changed it [s]."""
@@ -140,8 +140,8 @@ class _Operator:
         from std_srvs.srv import Trigger
 
         self._request = Trigger.Request
-        from softcr_runtime.messages import to_stamp
-        from softcr_runtime.topics import TOPICS, qos
+        from softcr_runtime.wire.messages import to_stamp
+        from softcr_runtime.wire.topics import TOPICS, qos
 
         self._joy, self._to_stamp = Joy, to_stamp
         self._node = rclpy.create_node("hold", namespace=absolute(namespace))

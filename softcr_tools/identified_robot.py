@@ -18,11 +18,11 @@ from softcr_estimation.identification import stages
 from softcr_estimation.identification.misfits import SCALES, Misfit, in_words
 from softcr_estimation.identification.stages import Identified, Material, UnlikeRobot
 from softcr_models import Robot
-from softcr_models.identifiable import names_of, parameters_of, units_of
-from softcr_models.identification import Work, fitted_groups, in_motion
-from softcr_runtime.console import say
-from softcr_runtime.panels import panels
-from softcr_runtime.results import new_run_directory, point_latest_to
+from softcr_models.identification.identifiable import names_of, parameters_of, units_of
+from softcr_models.identification.rod_identification import Work, fitted_groups, in_motion
+from softcr_runtime.console.panels import panels
+from softcr_runtime.console.results import new_run_directory, point_latest_to
+from softcr_runtime.console.terminal import say
 
 SECONDS_BETWEEN_LINES = 10.0  # of progress, where there is no terminal
 _HEADS = ("parameter", "unit", "guess", "identified", "95 % interval", "from")

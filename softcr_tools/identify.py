@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from softcr_models.robot import load_robot
-from softcr_runtime.command_line import RobotName, command
-from softcr_runtime.console import compile_kernels
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.console.terminal import compile_kernels
+from softcr_runtime.settings.command_line import RobotName, command
 
 
 @command

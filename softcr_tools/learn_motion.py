@@ -7,12 +7,12 @@ import numpy as np
 from pydantic import Field
 from rich.console import Console
 
-from softcr_control.learned_motion import LearnedMotion, shift_after
+from softcr_control.predictive.learned_motion import LearnedMotion, shift_after
 from softcr_models.errors import UserError
 from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import Signal, read_signals
-from softcr_runtime.command_line import command
-from softcr_runtime.console import say
+from softcr_runtime.console.terminal import say
+from softcr_runtime.settings.command_line import command
 from softcr_tools.report.run import LONGEST_HOLE, Run
 
 _COVERED = 0.9  # of the motion: less teaches too little of it
@@ -85,7 +85,7 @@ def learn_from(run: Run, gain: float = 0.7, smoothing: float = 1.5) -> LearnedMo
     grid = period * np.arange(rows)
     before = _on_grid(run.bag.signal(told, "shift"), start, grid)
     shift = shift_after(before, _on_grid(error, start, grid), gain, smoothing)
-    from softcr_control.reference_block import motion_of  # brings kernels with it
+    from softcr_control.reference.block import motion_of  # brings kernels with it
 
     return LearnedMotion(
         robot=run.bag.robot["name"],

@@ -10,14 +10,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
-from softcr_runtime.command_line import RobotName, command
-from softcr_runtime.console import say
-from softcr_runtime.panels import panels
-from softcr_runtime.shown_inputs import ShownInput, shown_inputs
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.console.panels import panels
+from softcr_runtime.console.shown_inputs import ShownInput, shown_inputs
+from softcr_runtime.console.terminal import say
+from softcr_runtime.settings.command_line import RobotName, command
 
 if TYPE_CHECKING:
-    from softcr_control.planning import Plan
+    from softcr_control.reference.planning import Plan
 
 INTERVALS = 10
 PERIOD = 1 / 70
@@ -40,8 +40,8 @@ def plan(path: Path, /, *, robot: RobotName = "licher2025", output: Path = Path(
     Raises:
         UserError: the path, the robot or the output cannot be used.
     """
-    from softcr_control.planning import plan_along  # brings kernels with it
-    from softcr_control.references import from_file
+    from softcr_control.reference.planning import plan_along  # brings kernels with it
+    from softcr_control.reference.references import from_file
     from softcr_models.prediction import RodPrediction
     from softcr_models.rod.cosserat_rod import CosseratRod
 

@@ -7,7 +7,7 @@ import pytest
 from domains import fresh_domain
 from hypothesis import HealthCheck, settings
 
-from softcr_runtime.ros_context import set_environment
+from softcr_runtime.ros.context import set_environment
 
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 set_environment()

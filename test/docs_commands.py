@@ -6,12 +6,12 @@ from functools import cache
 from docs_blocks import ROOT
 
 from softcr_models.plugins import load_class
-from softcr_runtime.block import BlockBase
-from softcr_runtime.ros_executor.exchange import SERVICE
-from softcr_runtime.settings import declared_settings
-from softcr_tools.hardware_system import HardwareOptions
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.ros.executor.exchange import SERVICE
+from softcr_runtime.settings.node_settings import declared_settings
 from softcr_tools.ros.executables import NODES
-from softcr_tools.run_options import SimulationOptions
+from softcr_tools.running.hardware_system import HardwareOptions
+from softcr_tools.running.run_options import SimulationOptions
 
 SHELL_WORDS = {"cd", ".", "source", "export"}
 OTHER_PROGRAMS = {
@@ -59,7 +59,7 @@ def problem_of(words: list[str]) -> str | None:
 
 def _softcr(words: list[str]) -> str | None:
     """The command line's own parser, and the settings that it builds, but not the command."""
-    from softcr_runtime import command_line
+    from softcr_runtime.settings import command_line
     from softcr_tools.cli import app
 
     if "--help" in words:

@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
+from softcr_models.chain.pressure import PressureLag
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
-from softcr_models.pressure import PressureLag
 
 PERIOD = 1 / 70
 LAG = PressureLag(gain=11.0, pole=10.94)

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.chambers import ChamberErrors
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import Sensor, load_station
-from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.safety.settings import SafetySettings
 from softcr_models import load_robot
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 LIMITS = load_robot("licher2025").pressure_limits
 STATION = load_station("licher2025").model_copy(update={"arming_test": False})

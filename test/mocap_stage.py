@@ -9,8 +9,8 @@ from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_hardware.optitrack.emulator import MotiveServer
 from softcr_hardware.optitrack.session import RECEIVED_LATENCY, NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
-from softcr_hardware.safety import Flags, Safety
-from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.safety.safety import Flags, Safety
+from softcr_hardware.safety.settings import SafetySettings
 
 CALIBRATION = load_calibration("licher2025")
 CLIENT = ("client", 1)

@@ -1,6 +1,6 @@
 """Two small blocks for the tests of nodes that share a process."""
 
-from softcr_runtime.block import BlockBase, Input, Output
+from softcr_runtime.blocks.block import BlockBase, Input, Output
 
 
 class Doubler(BlockBase):

@@ -16,7 +16,7 @@ class RefusesActivate:
     needs_state = False
 
     def __init__(self, context, settings):
-        from softcr_runtime.block_node import BlockNode
+        from softcr_runtime.ros.block_node import BlockNode
 
         BlockNode.on_activate_node = _refuse
         self.input_size = context.model.input_size

@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models.errors import UserError
-from softcr_runtime.messages import pressures_from_message, pressures_to_message
-from softcr_runtime.node import LoopNode
-from softcr_runtime.process import run
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.ros.node import LoopNode
+from softcr_runtime.ros.process import run
+from softcr_runtime.settings.node_settings import NodeSettings
+from softcr_runtime.wire.messages import pressures_from_message, pressures_to_message
 
 
 class RelaySettings(NodeSettings):

@@ -26,9 +26,9 @@ from std_srvs.srv import Trigger
 
 sys.path.insert(0, str(ROOT))
 
-from softcr_hardware.emulated_bench import cable, emulation
-from softcr_runtime.console import compile_kernels
-from softcr_runtime.ros_context import ros_context
+from softcr_hardware.emulation.bench import cable, emulation
+from softcr_runtime.console.terminal import compile_kernels
+from softcr_runtime.ros.context import ros_context
 from softcr_tools.ros.participant import Connection, Participant, Unanswered
 
 _LIGHT = (

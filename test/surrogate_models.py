@@ -5,13 +5,13 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from softcr_learning.surrogate import initial_network
-from softcr_learning.surrogate.training import train
-from softcr_learning.surrogate.training_settings import Stage, TrainingSettings
 from softcr_models import load_robot
 from softcr_models.surrogate.architecture import Architecture
 from softcr_models.surrogate.card import Card
 from softcr_models.surrogate.ddpinn import DDPINN
+from softcr_papers.licher2025.training import initial_network
+from softcr_papers.licher2025.training.training import train
+from softcr_papers.licher2025.training.training_settings import Stage, TrainingSettings
 
 SMALL = TrainingSettings(
     architecture=Architecture(neurons=48),

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from softcr_studies.cell import Cell
-from softcr_studies.closed_loop import tracked
 from softcr_studies.control.any_model import CASES, LIMIT_MM, METHODS, RADIUS, STUDY, system_of
+from softcr_studies.frame.cell import Cell
+from softcr_studies.loops.closed_loop import tracked
 
 
 @pytest.fixture(autouse=True)

@@ -7,25 +7,25 @@ from hypothesis import strategies as st
 from scipy.linalg import logm, null_space
 from scipy.signal import savgol_coeffs
 
-from softcr_control.apcc import (
+from softcr_models import UserError
+from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_models.constant_curvature.regressor import regressor
+from softcr_models.constant_curvature.tendons import Tendons
+from softcr_papers.dalenberg2024.apcc import (
     Apcc,
     ApccSettings,
     InferenceSettings,
     infer,
     zero_state,
 )
-from softcr_control.apcc.adaptation import AdaptationSettings, adapted
-from softcr_control.apcc.inverse_kinematics import (
+from softcr_papers.dalenberg2024.apcc.adaptation import AdaptationSettings, adapted
+from softcr_papers.dalenberg2024.apcc.inverse_kinematics import (
     elongation_cost,
     elongation_descent,
     limited,
     task_rate,
 )
-from softcr_control.apcc.velocity import WindowVelocity
-from softcr_models import UserError
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
-from softcr_models.constant_curvature.regressor import regressor
-from softcr_models.constant_curvature.tendons import Tendons
+from softcr_papers.dalenberg2024.apcc.velocity import WindowVelocity
 
 HANGING = np.diag([1.0, -1.0, -1.0, 1.0])
 CHAIN = ConstantCurvatureChain(3, base=HANGING)

@@ -13,26 +13,20 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
-from softcr_control.apcc.block import (  # noqa: E402
-    ESTIMATE,
-    PLAN,
-    POSES,
-    SETPOINT,
-    ApccBlock,
-)
 from softcr_models.constant_curvature.kinematics import coverage_of  # noqa: E402
-from softcr_models.robot import load_arm  # noqa: E402
-from softcr_runtime.arm_messages import (  # noqa: E402
+from softcr_models.robots.robot import load_arm  # noqa: E402
+from softcr_papers.dalenberg2024.apcc.block import ESTIMATE, PLAN, POSES, SETPOINT, ApccBlock  # noqa: E402
+from softcr_runtime.ros.block_node import block_node_class  # noqa: E402
+from softcr_runtime.ros.process import SupervisedExecutor  # noqa: E402
+from softcr_runtime.wire.arm_messages import (  # noqa: E402
     poses_from_message,
     poses_to_message,
     tendons_from_message,
     tendons_to_message,
 )
-from softcr_runtime.block_node import block_node_class  # noqa: E402
-from softcr_runtime.goal_messages import tip_from_message, tip_to_message  # noqa: E402
-from softcr_runtime.messages import MessageError, from_stamp, plan_from_message  # noqa: E402
-from softcr_runtime.process import SupervisedExecutor  # noqa: E402
-from softcr_runtime.topics import TOPICS, qos  # noqa: E402
+from softcr_runtime.wire.goal_messages import tip_from_message, tip_to_message  # noqa: E402
+from softcr_runtime.wire.messages import MessageError, from_stamp, plan_from_message  # noqa: E402
+from softcr_runtime.wire.topics import TOPICS, qos  # noqa: E402
 
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 PERIOD = 0.02

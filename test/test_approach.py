@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_control.approach import DURATION, Approach
+from softcr_control.reference.approach import DURATION, Approach
 
 PERIOD = 1 / 70
 POINTS = st.tuples(*[st.floats(-0.2, 0.2)] * 3).map(np.array)

@@ -11,7 +11,7 @@ from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.constant_curvature.tendons import Tendons
-from softcr_models.robot import load_arm
+from softcr_models.robots.robot import load_arm
 
 ROBOT = load_arm("dalenberg_robot1")
 # leaning: nothing vanishes by symmetry

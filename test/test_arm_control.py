@@ -10,23 +10,23 @@ from scipy.spatial.transform import Rotation
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings, Rollout
 from softcr_control.goals.block import POSE, STATE, STREAM, GoalReference
-from softcr_control.reference_rows import ReferenceSource
-from softcr_control.references import Reference, SampledReference, as_rotations, from_file
+from softcr_control.reference.references import Reference, SampledReference, as_rotations, from_file
+from softcr_control.reference.rows import ReferenceSource
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.model import Inputs
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.obstacles import Plane, Sphere
-from softcr_models.rod_clearance import Clearance
-from softcr_models.rod_rows import interval_counts
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.goal_messages import tip_to_message
-from softcr_runtime.messages import MessageError
-from softcr_runtime.sample import Sample
-from softcr_runtime.value_checks import check_value
-from softcr_runtime.values import Goal, ReferenceRows
-from softcr_runtime.virtual_run import run_system
-from softcr_studies.cell import Cell
-from softcr_studies.closed_loop import closed_loop
+from softcr_models.rod_model.clearance import Clearance
+from softcr_models.rod_model.rows import interval_counts
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import Goal, ReferenceRows
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.goal_messages import tip_to_message
+from softcr_runtime.wire.messages import MessageError
+from softcr_runtime.wire.value_checks import check_value
+from softcr_studies.frame.cell import Cell
+from softcr_studies.loops.closed_loop import closed_loop
 from softcr_tools import cli
 
 TWO = load_robot("two_segments")

@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from softcr_control.planning import Plan
+from softcr_control.reference.planning import Plan
 from softcr_models import load_robot
-from softcr_runtime.frames import Frames
-from softcr_runtime.shown_inputs import shown_inputs
+from softcr_runtime.console.shown_inputs import shown_inputs
+from softcr_runtime.wire.frames import Frames
 from softcr_tools import plan
 from softcr_tools.viewer.body import most_parts, parts_of, tendon_lines
 from softcr_tools.viewer.drawing import markers_message

@@ -10,15 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcr_control.apcc import Apcc, ApccSettings
 from softcr_control.tip_references import TipReferenceSettings, tip_reference
-from softcr_hardware.arm_plant import ArmPlant
-from softcr_models.config import config_directory
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
-from softcr_models.robot import load_arm, load_robot
-from softcr_runtime.arm_messages import (
+from softcr_models.files.config import config_directory
+from softcr_models.robots.robot import load_arm, load_robot
+from softcr_papers.dalenberg2024.apcc import Apcc, ApccSettings
+from softcr_runtime.bags.signals import decoder
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.values import Pose
+from softcr_runtime.wire.arm_messages import (
     arm_cloud_from_message,
     arm_cloud_message,
     poses_from_message,
@@ -26,16 +28,14 @@ from softcr_runtime.arm_messages import (
     tendons_from_message,
     tendons_to_message,
 )
-from softcr_runtime.bags.signals import decoder
-from softcr_runtime.codecs import EXCHANGED, codec, expected_of
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.messages import (
+from softcr_runtime.wire.codecs import EXCHANGED, codec, expected_of
+from softcr_runtime.wire.messages import (
     MessageError,
     from_stamp,
     named_numbers_message,
     pose_from_message,
 )
-from softcr_runtime.values import Pose
+from softcr_simulation.arm_plant import ArmPlant
 from softcr_tools.viewer.picture import Picture
 
 ARM = load_arm("dalenberg_robot1")
@@ -355,9 +355,9 @@ def test_the_page_draws_an_arm(recorded):
 
 
 def test_tendons_are_held_when_commands_stop():
-    from softcr_hardware.simulator import Simulator
-    from softcr_runtime.block import CLOCK
-    from softcr_runtime.sample import Sample
+    from softcr_runtime.blocks.block import CLOCK
+    from softcr_runtime.blocks.sample import Sample
+    from softcr_simulation.simulator import Simulator
 
     values = {"robot": "dalenberg_robot1", "mode": "lockstep", "rate_hz": 50.0}
     block = Simulator(ARM, Simulator.settings_of(values))
@@ -377,9 +377,9 @@ def test_tendons_are_held_when_commands_stop():
 
 def test_open_loop_commands_lead_the_chambers_along_the_reference():
     from softcr_control.feedforward import Feedforward
-    from softcr_control.reference_settings import ReferenceSettings
+    from softcr_control.reference.settings import ReferenceSettings
     from softcr_models.rod.description import rod_inputs
-    from softcr_runtime.sample import Sample
+    from softcr_runtime.blocks.sample import Sample
 
     robot = load_robot("licher2025")
     values = {"mode": "lockstep", "reference": "circle", "duration": 2.0}

@@ -7,7 +7,7 @@ import pytest
 from lying_sensors import DT, MEASURED, WIDE, Bench, station
 
 from softcr_hardware.ethercat.arming_test import REST
-from softcr_hardware.safety import Latch
+from softcr_hardware.safety.safety import Latch
 from softcr_models import load_robot
 
 NAMES = load_robot("licher2025").chamber_names

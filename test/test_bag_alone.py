@@ -15,20 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_models import load_robot
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
-from softcr_runtime import configuration
+from softcr_models.files.config import config_directory
 from softcr_runtime.bags.message_bytes import cdr_of, decoded
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.bags.virtual_recording import VirtualRecording
-from softcr_runtime.configuration import Configuration, NamedFile, configurations, files_of
-from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
-from softcr_runtime.plugin_settings import ModelSettings
-from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_runtime.settings.plugin_settings import ModelSettings
+from softcr_runtime.wire import configuration
+from softcr_runtime.wire.configuration import Configuration, NamedFile, configurations, files_of
+from softcr_runtime.wire.diagnostics import OK, DiagnosticReport, diagnostics_to_message
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROBOT = load_robot("licher2025")
 OF_ROBOTS = config_directory() / "robots"
@@ -338,8 +338,8 @@ def test_chunks_are_compressed_unless_asked_otherwise(tmp_path):
     from mcap.reader import make_reader
 
     from softcr_runtime.bags.recording import BagRecording, RecordedTopic
-    from softcr_runtime.messages import wrench_to_message
     from softcr_runtime.replay.bag_replay import _QOS
+    from softcr_runtime.wire.messages import wrench_to_message
 
     payload = cdr_of(wrench_to_message(np.zeros(6), 1))
     sizes = {}

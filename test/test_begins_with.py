@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_control.learned_motion import LearnedMotion
+from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_estimation import EstimatorError, ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.models import make_model
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 PERIOD = 1 / 70
 ROBOT = load_robot("licher2025_chain")

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_hardware.safety import Action
-from softcr_hardware.setpoint import Setpoint
+from softcr_hardware.safety.safety import Action
+from softcr_hardware.safety.setpoint import Setpoint
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output
-from softcr_runtime.command_packets import PacketPlayer
+from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.blocks.command_packets import PacketPlayer
+from softcr_runtime.blocks.system import Computing, Part, Wire
+from softcr_runtime.blocks.values import Pose
+from softcr_runtime.blocks.virtual import block_of
+from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_runtime.replay.recorded_events import recorded_events
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.system import Computing, Part, Wire
-from softcr_runtime.values import Pose
-from softcr_runtime.virtual import block_of
-from softcr_runtime.virtual_run import run_system
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_runtime.settings.node_settings import NodeSettings
 from softcr_tools.replay.offline import replay
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 
 RATE, DURATION = 600.0, 1.5  # [Hz], [s]
 PLAN, ESTIMATE, PRESSURES, POSES, WRENCH = (

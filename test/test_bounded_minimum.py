@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
-from softcr_control.bounded_minimum import bounded_minimum
+from softcr_control.predictive.bounded_minimum import bounded_minimum
 
 DAMPING = 1e-6  # as in rod_mpc.yaml
 

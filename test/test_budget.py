@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_models import PERIOD, CurvedModel, circle, context
 
-from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
-from softcr_control.lookahead.ilqr import Ilqr, IlqrSettings
-from softcr_control.lookahead.lqr import Lqr, LqrSettings
-from softcr_control.lookahead.nlsq import Nlsq, NlsqSettings
-from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.observation import ControlContext, Observation
+from softcr_control.predictive.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+from softcr_control.predictive.nempc import Nempc, NempcSettings
 from softcr_models.model import nominal_parameters
 from softcr_models.models import make_model
-from softcr_models.robot import load_robot
-from softcr_runtime.budget import Budget, RecordedBudget, TimedBudget, recorded_budget
+from softcr_models.robots.robot import load_robot
+from softcr_papers.pawlowski2019.lookahead.ilqr import Ilqr, IlqrSettings
+from softcr_papers.pawlowski2019.lookahead.lqr import Lqr, LqrSettings
+from softcr_papers.pawlowski2019.lookahead.nlsq import Nlsq, NlsqSettings
+from softcr_runtime.blocks.budget import Budget, RecordedBudget, TimedBudget, recorded_budget
 
 STATE = np.array([0.01, 0.05, -0.01, 0.1, 0.04])
 MEASURED = np.array([30e3, 20e3, 25e3])

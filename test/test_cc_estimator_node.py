@@ -12,18 +12,18 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
-from softcr_estimation.cc_block import CcEstimatorBlock  # noqa: E402
 from softcr_models import CosseratRod, load_robot  # noqa: E402
 from softcr_models.prediction import RodPrediction  # noqa: E402
-from softcr_runtime.block_node import block_node_class  # noqa: E402
-from softcr_runtime.messages import (  # noqa: E402
+from softcr_papers.mehl2024.cc_block import CcEstimatorBlock  # noqa: E402
+from softcr_runtime.ros.block_node import block_node_class  # noqa: E402
+from softcr_runtime.ros.process import SupervisedExecutor  # noqa: E402
+from softcr_runtime.wire.messages import (  # noqa: E402
     from_stamp,
     pose_with_covariance_from_message,
     pressures_to_message,
     wrench_to_message,
 )
-from softcr_runtime.process import SupervisedExecutor  # noqa: E402
-from softcr_runtime.topics import TOPICS, qos  # noqa: E402
+from softcr_runtime.wire.topics import TOPICS, qos  # noqa: E402
 
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 PERIOD = 1 / 70

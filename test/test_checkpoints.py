@@ -9,18 +9,18 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from softcr_learning import checkpoints
-from softcr_learning.policy.goals import BoxGoals
-from softcr_learning.policy.judging import Judging
-from softcr_learning.policy.plant import Plant
-from softcr_learning.policy.plant_settings import PlantSettings
-from softcr_learning.policy.rounds import train_in_rounds
-from softcr_learning.policy.run_directory import CHECKPOINT
-from softcr_learning.policy.tasks import Reaching
-from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.reference.workspace import Workspace
+from softcr_models.files import checkpoints
+from softcr_papers.pawlowski2019.learning.goals import BoxGoals
+from softcr_papers.pawlowski2019.learning.judging import Judging
+from softcr_papers.pawlowski2019.learning.plant import Plant
+from softcr_papers.pawlowski2019.learning.plant_settings import PlantSettings
+from softcr_papers.pawlowski2019.learning.rounds import train_in_rounds
+from softcr_papers.pawlowski2019.learning.run_directory import CHECKPOINT
+from softcr_papers.pawlowski2019.learning.tasks import Reaching
+from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
+from softcr_papers.pawlowski2019.reference.workspace import Workspace
 
 
 class Order:

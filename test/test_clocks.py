@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_runtime import clocks
+from softcr_runtime.ros import clocks
 
 APART = 1_700_000_000_123_456_789  # [ns]
 

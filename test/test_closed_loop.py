@@ -11,13 +11,13 @@ import pytest
 
 from softcr_control.controller_file import named_settings
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import at_nodes
+from softcr_control.reference.references import at_nodes
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings, RodEstimator
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
-from softcr_runtime import registry
+from softcr_runtime.settings import registry
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70

@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command, new_app, run
-from softcr_runtime.settings import build_settings, declared_settings
+from softcr_runtime.settings.command_line import command, new_app, run
+from softcr_runtime.settings.node_settings import build_settings, declared_settings
 
 
 class Gains(BaseModel):

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcr_models import load_robot
-from softcr_models.robot import load_arm
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.command_packets import (
+from softcr_models.robots.robot import load_arm
+from softcr_runtime.blocks.command_packets import (
     FARTHEST,
     LATEST,
     MOST_COMMANDS,
     CommandPacket,
     PacketPlayer,
 )
-from softcr_runtime.messages import MessageError, plan_from_message, plan_to_message
-from softcr_runtime.topics import qos
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.messages import MessageError, plan_from_message, plan_to_message
+from softcr_runtime.wire.topics import qos
 
 MS = 1_000_000  # [ns]
 PERIOD = 10 * MS

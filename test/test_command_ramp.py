@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from softcr_control.command_ramp import ramp_weights
-from softcr_control.horizon import Horizon, HorizonSettings
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.references import Reference
-from softcr_hardware.safety import Action
-from softcr_hardware.setpoint import Setpoint
+from softcr_control.predictive.horizon import Horizon, HorizonSettings
+from softcr_control.reference.references import Reference
+from softcr_hardware.safety.safety import Action
+from softcr_hardware.safety.setpoint import Setpoint
 from softcr_models import CosseratRod, load_robot
+from softcr_models.chain.pressure import PressureLag
 from softcr_models.prediction import RodPrediction
-from softcr_models.pressure import PressureLag
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70

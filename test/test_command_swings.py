@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from softcr_runtime.command_swings import SwingWatch
+from softcr_runtime.blocks.command_swings import SwingWatch
 
 PERIOD = 1 / 70
 RANGES = np.array([7e4, 7e4, 40.0])

@@ -13,17 +13,17 @@ import pinocchio as pin
 import pytest
 from stop_chain import stopping_station
 
-from softcr_hardware.bench_mistakes import BenchMistakes, some_mistakes
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import HIGHEST, Drive
 from softcr_hardware.commissioning.virtual_bench import VirtualBench, VirtualOperator
-from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.emulation.bench_mistakes import BenchMistakes, some_mistakes
+from softcr_hardware.emulation.chambers import ChamberErrors
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.mounting import load_mounting
 from softcr_hardware.optitrack.calibration import load_calibration
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_tools import cli
 from softcr_tools.commission.lead import lead
 from softcr_tools.commission.operators import TerminalOperator, single_keys

@@ -4,12 +4,12 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from softcr_runtime.diagnostics import (
+from softcr_runtime.ros.executor.connections import Ends, ends_in, missing_connections
+from softcr_runtime.wire.diagnostics import (
     DiagnosticReport,
     diagnostics_from_message,
     diagnostics_to_message,
 )
-from softcr_runtime.ros_executor.connections import Ends, ends_in, missing_connections
 
 PLANT = Ends({"/state": 2}, {"/command": 1})
 WATCHER = Ends({}, {"/state": 1})

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcr_control.controller import ControllerBlock
-from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_models import load_robot
-from softcr_runtime.sample import Sample
-from softcr_runtime.values import ReferenceRows, StateEstimate
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
 
 PERIOD = 1 / 70
 ROBOT = load_robot("licher2025")

@@ -9,9 +9,9 @@ from softcr_control.controller_file import (
     load_controller,
     named_settings,
 )
-from softcr_control.nempc import Nempc
+from softcr_control.predictive.nempc import Nempc
 from softcr_models.errors import UserError
-from softcr_runtime import registry
+from softcr_runtime.settings import registry
 
 
 def written(tmp_path, text):

@@ -9,17 +9,17 @@ from linear_models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, co
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings
 from softcr_control.costs.rollout import tips_of
-from softcr_control.horizon import Horizon, HorizonSettings
 from softcr_control.observation import Observation
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import Reference, setpoint
+from softcr_control.predictive.horizon import Horizon, HorizonSettings
+from softcr_control.reference.references import Reference, setpoint
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
+from softcr_models.chain.pressure import PressureLag
 from softcr_models.constant_curvature.arm_model import ArmModel
 from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.errors import UserError
 from softcr_models.model import nominal_parameters
-from softcr_models.pressure import PressureLag
-from softcr_models.robot import load_arm
+from softcr_models.robots.robot import load_arm
 
 KINDS = pytest.mark.parametrize("kind", [Nempc, GaussNewtonMpc])
 

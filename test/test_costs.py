@@ -18,11 +18,11 @@ from softcr_control.costs import (
     TipPosition,
 )
 from softcr_control.costs.term import evaluate, stacked_residuals
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 from softcr_models.errors import UserError
 from softcr_models.model import Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.state import RodState
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_runtime.cycle_timer import (
+from softcr_runtime.blocks.cycle_timer import (
     HISTOGRAM_EDGES,
     CycleTimer,
     MonotonicClock,

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, UserError
-from softcr_models.reference.dynamic_workspace import Excitation, dynamic_workspace, reached_tips
-from softcr_models.reference.workspace import Workspace, tip_of
-from softcr_studies.pawlowski2019.robots import floating
+from softcr_papers.pawlowski2019.reference.dynamic_workspace import (
+    Excitation,
+    dynamic_workspace,
+    reached_tips,
+)
+from softcr_papers.pawlowski2019.reference.workspace import Workspace, tip_of
+from softcr_papers.pawlowski2019.studies.robots import floating
 
 LOW, HIGH = np.zeros(3), np.array([0.5, 0.5, 1.0])
 

@@ -14,9 +14,9 @@ import pytest
 from mocap_stage import CALIBRATION
 from wire import until
 
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import SENSOR_NOISE, ChamberErrors
-from softcr_hardware.emulated_sensors import EmulatedSensors
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.chambers import SENSOR_NOISE, ChamberErrors
+from softcr_hardware.emulation.sensors import EmulatedSensors
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.box import ask_box
 from softcr_hardware.force_torque.client import NetFtClient
@@ -26,9 +26,9 @@ from softcr_hardware.optitrack.emulator import MotiveServer
 from softcr_hardware.optitrack.protocol import read
 from softcr_hardware.optitrack.session import NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_tools import cli
 from softcr_tools.emulate import _Bench, _inject
 

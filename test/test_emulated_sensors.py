@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lying_sensors import LIMITS, MEASURED, Bench, station
 
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import ChamberErrors
-from softcr_hardware.emulated_sensors import EmulatedSensors
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.chambers import ChamberErrors
+from softcr_hardware.emulation.fault_shapes import SHAPES, given_fault, known_shapes
+from softcr_hardware.emulation.sensors import EmulatedSensors
+from softcr_hardware.emulation.virtual_channel import HELD
+from softcr_hardware.emulation.virtual_devices import DeviceFigures, EmulatedBench
 from softcr_hardware.ethercat import emulator
-from softcr_hardware.fault_shapes import SHAPES, given_fault, known_shapes
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
-from softcr_hardware.virtual_channel import HELD
-from softcr_hardware.virtual_devices import DeviceFigures, EmulatedBench
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 
 NAMES = ("a", "b", "c")
 TRUE = np.array([10e3, 20e3, 30e3])

@@ -8,7 +8,7 @@ import time
 
 PARENT = """
 import os, subprocess, sys, time
-child = "import os, sys, time; from softcr_runtime.parent import end_with;" \\
+child = "import os, sys, time; from softcr_runtime.ros.parent import end_with;" \\
         f" end_with({os.getpid()}); print(os.getpid(), flush=True); time.sleep(60)"
 subprocess.Popen([sys.executable, "-c", child])
 time.sleep(60)
@@ -56,7 +56,7 @@ def test_a_process_ends_with_its_parent_however_that_ends():
 
 
 def test_a_process_ends_at_once_whose_parent_had_ended_already():
-    code = "from softcr_runtime.parent import end_with; end_with(1 << 30); print('lives on')"
+    code = "from softcr_runtime.ros.parent import end_with; end_with(1 << 30); print('lives on')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (1, "")
 
@@ -80,7 +80,7 @@ def test_a_process_that_leaves_says_all_and_collects_nothing():
 
 
 def test_signals_of_programs_end_a_run_in_order_and_only_a_second_ctrl_c_kills_it():
-    from softcr_runtime.ros_executor.supervisor import Supervisor
+    from softcr_runtime.ros.executor.supervisor import Supervisor
 
     supervisor = Supervisor.__new__(Supervisor)
     supervisor._wishes_to_end = 0
@@ -94,7 +94,7 @@ def test_signals_of_programs_end_a_run_in_order_and_only_a_second_ctrl_c_kills_i
 def test_a_program_ends_no_report_that_is_being_made():
     code = (
         "import os, signal\n"
-        "from softcr_runtime.console import not_ended_by_programs\n"
+        "from softcr_runtime.console.terminal import not_ended_by_programs\n"
         "with not_ended_by_programs():\n"
         "    os.kill(os.getpid(), signal.SIGTERM); os.kill(os.getpid(), signal.SIGHUP)\n"
         "    print('made', flush=True)\n"

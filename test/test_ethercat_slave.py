@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.chambers import ChamberErrors
 from softcr_hardware.ethercat import slave as esc
 from softcr_hardware.ethercat.datagrams import APRD, APWR, BRD, FPRD, FPWR, LRW, pass_slaves
 from softcr_hardware.ethercat.emulated_objects import ObjectDictionary
@@ -17,8 +17,8 @@ from softcr_hardware.ethercat.pressure_loop import valve_volts
 from softcr_hardware.ethercat.slave import INIT, OP, PREOP, SAFEOP, EmulatedSlave, eeprom
 from softcr_hardware.ethercat.terminal_faults import TerminalFaults
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import load_robot
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 
 STATION = load_station("licher2025")
 

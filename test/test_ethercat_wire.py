@@ -16,10 +16,10 @@ from wire import Emulator, cable, until
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.safety import Action
-from softcr_models.config import config_directory
+from softcr_hardware.safety.safety import Action
 from softcr_models.errors import UserError
-from softcr_runtime.command_packets import CommandPacket
+from softcr_models.files.config import config_directory
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 pysoem = pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
 pytestmark = pytest.mark.network

@@ -11,8 +11,8 @@ from oracles import cases, statics
 from oracles.files import arm_of
 
 from softcr_models import load_robot
-from softcr_models.config import config_directory
-from softcr_models.short_form import SEGMENT_FIELDS
+from softcr_models.files.config import config_directory
+from softcr_models.robots.short_form import SEGMENT_FIELDS
 
 KPA = 1e3
 

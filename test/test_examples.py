@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from docs_output import problem_of_output
 
-from softcr_runtime import command_line
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.codecs import codec
-from softcr_runtime.guard import MOST_REFUSALS
-from softcr_runtime.virtual import VirtualExecutor
-from softcr_studies.cell import Cell, StudySettings
-from softcr_studies.closed_loop import closed_loop, tracked
-from softcr_studies.command import app
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.guard import MOST_REFUSALS
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_runtime.settings import command_line
+from softcr_runtime.wire.codecs import codec
+from softcr_studies.frame.cell import Cell, StudySettings
+from softcr_studies.frame.command import app
+from softcr_studies.loops.closed_loop import closed_loop, tracked
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
@@ -93,9 +93,9 @@ def test_the_filter_of_the_tip_alone_sees_less_noise_than_the_cameras():
 
 
 def test_the_spring_stands_where_its_statics_say():
-    from softcr_models.robot import load_robot
-    from softcr_runtime.plugin_settings import settings_class
-    from softcr_runtime.registry import resolve
+    from softcr_models.robots.robot import load_robot
+    from softcr_runtime.settings.plugin_settings import settings_class
+    from softcr_runtime.settings.registry import resolve
 
     robot, spring = load_robot("licher2025"), resolve("plant", SPRING)
     settings = settings_class(spring)(stiffness=50.0, push=2e-5, tip_noise=0.0)

@@ -7,8 +7,8 @@ import test_force_torque
 import test_mocap_session
 import test_valve_driver
 
-from softcr_hardware.faults import FAULT_KINDS
-from softcr_hardware.safety import Action
+from softcr_hardware.emulation.faults import FAULT_KINDS
+from softcr_hardware.safety.safety import Action
 
 PAGE = Path(__file__).parents[1] / "docs/reference/faults.md"
 

@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
-from softcr_control.estimated_parameters import EstimatedParameters
+from softcr_control.predictive.estimated_parameters import EstimatedParameters
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
-from softcr_hardware.plants import BODY_POSES, RodPlant
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.tip_force import TIP_FORCE, known_tip_force
+from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.messages import MessageError
-from softcr_runtime.sample import Sample
-from softcr_runtime.value_checks import check_value
-from softcr_runtime.values import Pose
-from softcr_runtime.virtual_run import run_system
-from softcr_studies.cell import Cell
-from softcr_studies.closed_loop import closed_loop
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import Pose
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.messages import MessageError
+from softcr_runtime.wire.value_checks import check_value
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.plants import BODY_POSES, RodPlant
+from softcr_studies.frame.cell import Cell
+from softcr_studies.loops.closed_loop import closed_loop
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import summarize
 from softcr_tools.viewer.drawing import lines

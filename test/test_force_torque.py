@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mocap_stage import HEALTHY, enabled_safety
 from wire import until
 
-from softcr_hardware.faults import FAULT_KINDS
+from softcr_hardware.emulation.faults import FAULT_KINDS
 from softcr_hardware.force_torque.client import NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
 from softcr_hardware.force_torque.emulator import OVERLOAD, NetFtBox, NetFtEmulator
@@ -28,7 +28,7 @@ from softcr_hardware.force_torque.readings import (
     WrenchJudge,
     WrenchLimits,
 )
-from softcr_hardware.safety import Action
+from softcr_hardware.safety.safety import Action
 from softcr_models.errors import UserError
 
 FUZZED = int(os.environ.get("SOFTCR_FUZZ", "3000"))  # a million once: docs/contributing.md

@@ -12,19 +12,19 @@ from rosbags.typesys import Stores, get_typestore
 
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models import CosseratRod, load_robot
-from softcr_runtime import wire_types
 from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.own_messages import has_frames_of
-from softcr_runtime.frames import (
+from softcr_runtime.blocks.values import Pose
+from softcr_runtime.wire import tf_types as wire_types
+from softcr_runtime.wire.frames import (
     Frames,
     Transform,
     base_in_world,
     static_transforms,
     transform_messages,
 )
-from softcr_runtime.topics import TOPICS
-from softcr_runtime.values import Pose
-from softcr_runtime.wire_types import NoWireType, tf_message, tf_message_class, tf_transforms
+from softcr_runtime.wire.tf_types import NoWireType, tf_message, tf_message_class, tf_transforms
+from softcr_runtime.wire.topics import TOPICS
 from softcr_tools.doctor.finding import OK, WARN
 from softcr_tools.doctor.software import check_frames
 from softcr_tools.visuals.urdf import robot_description

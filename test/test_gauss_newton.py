@@ -11,9 +11,9 @@ from test_nempc import costs, residuals
 
 from softcr_control.command import Command
 from softcr_control.costs import CostSettings
-from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
-from softcr_control.knots import Knots
-from softcr_control.references import Reference
+from softcr_control.predictive.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+from softcr_control.predictive.knots import Knots
+from softcr_control.reference.references import Reference
 
 STATE = np.array([0.01, 0.2, -0.005, 0.0, 0.05])
 MEASURED = np.array([3e4, 2e4, 1e4])

@@ -17,14 +17,14 @@ from softcr_control.goals.workspace import ArmReach
 from softcr_models import load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.block import BlockBase, Input, Output
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.system import Part
-from softcr_runtime.values import Goal
-from softcr_runtime.virtual import block_of
-from softcr_runtime.virtual_run import run_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.block import BlockBase, Input, Output
+from softcr_runtime.blocks.system import Part
+from softcr_runtime.blocks.values import Goal
+from softcr_runtime.blocks.virtual import block_of
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.settings.node_settings import NodeSettings
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ARMS = ("dalenberg_robot1", "dalenberg_robot2")
 OF_ARM = {

@@ -19,8 +19,10 @@ from softcr_control.goals.workspace import ArmReach, ModelReach, Workspace
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
-from softcr_runtime.block_node import block_node_class
-from softcr_runtime.goal_messages import (
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import Goal, GoalState
+from softcr_runtime.ros.block_node import block_node_class
+from softcr_runtime.wire.goal_messages import (
     goal_from_message,
     goal_state_to_message,
     goal_to_message,
@@ -29,14 +31,12 @@ from softcr_runtime.goal_messages import (
     tip_from_message,
     tip_to_message,
 )
-from softcr_runtime.messages import MessageError, pressures_to_message
-from softcr_runtime.sample import Sample
-from softcr_runtime.topics import TOPICS, qos
-from softcr_runtime.values import Goal, GoalState
+from softcr_runtime.wire.messages import MessageError, pressures_to_message
+from softcr_runtime.wire.topics import TOPICS, qos
 from softcr_tools.cli import main
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 PERIOD = 1 / 70
 LIMITS = Limits(speed=0.05, acceleration=0.25, period=PERIOD)

@@ -23,26 +23,27 @@ from rosbags.typesys import Stores, get_typestore
 
 from softcr_control.controller import ControllerBlock
 from softcr_control.controller_file import load_controller
-from softcr_control.koopman_file import load_design
-from softcr_control.learned_motion import LearnedMotion
-from softcr_control.references import from_file
+from softcr_control.koopman.file import load_design
+from softcr_control.predictive.learned_motion import LearnedMotion
+from softcr_control.reference.references import from_file
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_models import load_robot, small_files
-from softcr_models.csv_files import read_columns
+from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.obstacle_files import load_obstacles
+from softcr_models.files import small_files
+from softcr_models.files.csv_files import read_columns
+from softcr_models.files.small_files import arrays_of
 from softcr_models.plugins import file_of_place
-from softcr_models.small_files import arrays_of
+from softcr_models.robots.obstacle_files import load_obstacles
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.signals import unit_of
-from softcr_runtime.block import BlockBase
-from softcr_runtime.configuration import TOPIC as CONFIGURATION
-from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
-from softcr_runtime.frames import Pose
-from softcr_runtime.guard import Guard
-from softcr_runtime.messages import pose_to_message, pressures_to_message
-from softcr_runtime.settings import setting_values
-from softcr_studies.workers import refuse_open_address
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.blocks.guard import Guard
+from softcr_runtime.settings.node_settings import setting_values
+from softcr_runtime.wire.configuration import TOPIC as CONFIGURATION
+from softcr_runtime.wire.diagnostics import OK, DiagnosticReport, diagnostics_to_message
+from softcr_runtime.wire.frames import Pose
+from softcr_runtime.wire.messages import pose_to_message, pressures_to_message
+from softcr_studies.frame.workers import refuse_open_address
 from softcr_tools import cli, report
 
 ROBOT = load_robot("licher2025")

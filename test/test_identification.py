@@ -7,8 +7,10 @@ from rich.console import Console
 from softcr_estimation.identification.stages import write_robot
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.identifiable import names_of, parameters_of, with_parameters
-from softcr_models.identification import (
+from softcr_models.identification.identifiable import names_of, parameters_of, with_parameters
+from softcr_models.identification.measured_groups import TIP_POSITION, groups_of
+from softcr_models.identification.particle_swarm import particle_swarm
+from softcr_models.identification.rod_identification import (
     Recording,
     _steady_sensitivities,
     at_rest,
@@ -20,15 +22,13 @@ from softcr_models.identification import (
     static_configurations,
     static_cost,
 )
-from softcr_models.measured_groups import TIP_POSITION, groups_of
 from softcr_models.model import TIP
-from softcr_models.particle_swarm import particle_swarm
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.description import BASE_WRENCH
-from softcr_studies.licher2025 import identification
-from softcr_studies.licher2025.identification import NAMES, hidden_robot
-from softcr_studies.runner import TABLE, Runner
-from softcr_studies.table import read_table
+from softcr_papers.licher2025.studies import identification
+from softcr_papers.licher2025.studies.identification import NAMES, hidden_robot
+from softcr_studies.frame.runner import TABLE, Runner
+from softcr_studies.frame.table import read_table
 
 ROBOT = load_robot("licher2025")
 INTERVALS = 3

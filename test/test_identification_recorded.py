@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from scipy.spatial.transform import Rotation
 
-from softcr_control import signals
+from softcr_control.reference import signals
 from softcr_estimation.identification.mistakes import command_mistakes
 from softcr_estimation.identification.signals import QUATERNION_COLUMNS, read_bag, read_csv
 from softcr_estimation.identification.stages import (
@@ -20,26 +20,31 @@ from softcr_estimation.identification.stages import (
     read_material,
 )
 from softcr_estimation.identification.stretches import Samples, calm_of, longest_motion, rests
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
-from softcr_hardware.plants import RodPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.identifiable import names_of, parameters_of, with_parameters
-from softcr_models.identification import (
+from softcr_models.identification.identifiable import names_of, parameters_of, with_parameters
+from softcr_models.identification.measured_groups import (
+    BASE_FORCE,
+    BASE_MOMENT,
+    TIP_POSITION,
+    groups_of,
+)
+from softcr_models.identification.rod_identification import (
     Recording,
     at_rest,
     identify_static,
     in_motion,
     static_configurations,
 )
-from softcr_models.measured_groups import BASE_FORCE, BASE_MOMENT, TIP_POSITION, groups_of
+from softcr_papers.licher2025.studies.identification import hidden_robot
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.signals import Signal
-from softcr_runtime.command_line import new_app, run
-from softcr_runtime.messages import pressures_to_message
-from softcr_runtime.virtual_run import run_blocks
-from softcr_studies.licher2025.identification import hidden_robot
-from softcr_studies.virtual_runs import open_loop
+from softcr_runtime.blocks.virtual_run import run_blocks
+from softcr_runtime.settings.command_line import new_app, run
+from softcr_runtime.wire.messages import pressures_to_message
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.plants import RodPlant
+from softcr_studies.loops.virtual_runs import open_loop
 from softcr_tools import identified_robot
 from softcr_tools import identify as command
 from softcr_tools.report import report

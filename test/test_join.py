@@ -10,11 +10,11 @@ from scipy.spatial.transform import Rotation
 
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import CosseratRod, load_robot
-from softcr_runtime.block import Input
-from softcr_runtime.join import MOST_WAITING, Join
-from softcr_runtime.sample import Sample
-from softcr_runtime.tick_grid import LONGEST_HOLE, Resampler, TickGrid
-from softcr_runtime.values import Pose, blended_poses
+from softcr_runtime.blocks.block import Input
+from softcr_runtime.blocks.join import MOST_WAITING, Join
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.tick_grid import LONGEST_HOLE, Resampler, TickGrid
+from softcr_runtime.blocks.values import Pose, blended_poses
 
 PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
 PERIOD = 1 / 70

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_runtime.block import Input
-from softcr_runtime.join import MOST_WAITING, Join, ticks
-from softcr_runtime.sample import Sample
-from softcr_runtime.tick_grid import Resampler
+from softcr_runtime.blocks.block import Input
+from softcr_runtime.blocks.join import MOST_WAITING, Join, ticks
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.tick_grid import Resampler
 
 PERIOD = 0.01
 STEP = 10_000_000  # [ns]

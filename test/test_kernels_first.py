@@ -21,14 +21,14 @@ from softcr_models.rod import compilation
 from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.inner import inlined, inner
 from softcr_models.warm_up import Part, parts_of
-from softcr_runtime.console import compile_kernels
+from softcr_runtime.console.terminal import compile_kernels
 from softcr_tools.cli import main
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.up import _kernels
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.up import _kernels
 
 LINE = "compiling the robot's kernels, once on this machine"
 OTHERS = [
-    "softcr_hardware.warm_up:PLANT",
+    "softcr_simulation.warm_up:PLANT",
     "softcr_estimation.warm_up:FILTER",
     "softcr_control.warm_up:MINIMUM",
 ]
@@ -143,7 +143,7 @@ def test_kernels_that_cannot_be_compiled_are_a_users_error(bare_machine):
 def test_softcr_up_starts_nothing_before(bare_machine, monkeypatch, tmp_path, capsys):
     compiler = bare_machine(1, lambda: capsys.readouterr().out)
     monkeypatch.setattr(
-        "softcr_runtime.ros_executor.supervisor.Supervisor.run",
+        "softcr_runtime.ros.executor.supervisor.Supervisor.run",
         lambda self: pytest.fail("the run was begun"),
     )
     results = tmp_path / "results"

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
 
-from softcr_control.koopman import (
+from softcr_control.koopman.file import load_design, save_design
+from softcr_control.koopman.lifted_model import (
     KoopmanModel,
     Lift,
     Scaling,
@@ -17,11 +18,10 @@ from softcr_control.koopman import (
     monomials,
     ridge_regression,
 )
-from softcr_control.koopman_file import load_design, save_design
-from softcr_control.koopman_lqr import Gains, KoopmanDesign, KoopmanLqr, StaticModel, Weights
-from softcr_control.koopman_selection import grid, rollout_errors, select
+from softcr_control.koopman.lqr import Gains, KoopmanDesign, KoopmanLqr, StaticModel, Weights
+from softcr_control.koopman.selection import grid, rollout_errors, select
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.references import SampledReference
+from softcr_control.reference.references import SampledReference
 from softcr_models.errors import UserError
 from softcr_models.model import Inputs
 

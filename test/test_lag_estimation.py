@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from softcr_control.lag_estimation import LagEstimator
-from softcr_models.pressure import PressureLag
+from softcr_control.predictive.lag_estimation import LagEstimator
+from softcr_models.chain.pressure import PressureLag
 
 FILE, PERIOD, RANGES = PressureLag(11.0, 10.94), 1 / 70, np.full(3, 1e5)
 

@@ -7,7 +7,7 @@ import pytest
 from test_model_estimator import Swing, SwingPlant
 
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
-from softcr_estimation.lasting_error import MEMORY, LastingError
+from softcr_estimation.filters.lasting_error import MEMORY, LastingError
 from softcr_models.model import TIP
 
 NOISE = 2e-4  # [m]

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from test_safety import DT, GOOD, MAXIMUM, Bench
 
-from softcr_hardware.safety import Action, Latch, Safety
-from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.safety.safety import Action, Latch, Safety
+from softcr_hardware.safety.settings import SafetySettings
 from softcr_studies.robustness.handshake import SHORT, Oracle, RandomBench
 
 # how it looks, what is latched: an operator's or his program's doing, or a machine's fault

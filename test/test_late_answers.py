@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softcr_control.lag_estimation import LagEstimator
-from softcr_hardware.simulator import Simulator
+from softcr_control.predictive.lag_estimation import LagEstimator
 from softcr_models import load_robot
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.sample import Sample
-from softcr_runtime.system import Computing
-from softcr_runtime.virtual_run import run_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.system import Computing
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_simulation.simulator import Simulator
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 SECONDS = 3.0
 TIP, REFERENCE = "simulation/truth/tip/pose", "reference/rod"

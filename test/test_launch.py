@@ -18,8 +18,8 @@ from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 from launched import Launched
 
 from softcr_models.errors import UserError
-from softcr_tools.hardware_system import HardwareOptions
-from softcr_tools.run_options import SimulationOptions
+from softcr_tools.running.hardware_system import HardwareOptions
+from softcr_tools.running.run_options import SimulationOptions
 
 ROOT = Path(__file__).parents[1]
 

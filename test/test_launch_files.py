@@ -13,13 +13,13 @@ from xml.etree import ElementTree
 import pytest
 from docs_commands import LAUNCH_OWN
 
-from softcr_runtime.settings import declared_settings
-from softcr_tools import up
-from softcr_tools.run_options import RunOptions
+from softcr_runtime.settings.node_settings import declared_settings
+from softcr_tools.running import up
+from softcr_tools.running.run_options import RunOptions
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
-LAUNCHING = ROOT / "softcr_tools" / "launching.py"
+LAUNCHING = ROOT / "softcr_tools" / "running" / "launching.py"
 trees = {path.name: ast.parse(path.read_text(), str(path)) for path in [*FILES, LAUNCHING]}
 
 
@@ -50,7 +50,7 @@ def test_what_a_launch_file_imports_of_softcr_is_there(file):
     needed = {each.text for each in ElementTree.parse(ROOT / "package.xml").iter("exec_depend")}
     for module, name in imported(trees[file]):
         top = module.partition(".")[0]
-        if module == "softcr_tools.launching":
+        if module == "softcr_tools.running.launching":
             assert name in defined(trees[LAUNCHING.name])
         elif top.startswith("softcr"):
             assert not name or hasattr(import_module(module), name), f"{module} has no {name}"

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from softcr_models import load_robot
-from softcr_models.config import config_directory
+from softcr_models.files.config import config_directory
 from softcr_models.rod.parameters import ROD_PARAMETERS
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.wire.topics import TOPICS
 
 LAYOUTS = config_directory() / "layouts"
 CHAMBERS = load_robot("licher2025").chamber_names

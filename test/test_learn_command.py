@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from softcr_learning.strain.recordings import read_motion
-from softcr_learning.strain.simulated import simulated_motion
 from softcr_models import UserError
-from softcr_models.robot import load_strain_arm
+from softcr_models.robots.robot import load_strain_arm
+from softcr_papers.valadas2024.learning.recordings import read_motion
+from softcr_papers.valadas2024.learning.simulated import simulated_motion
 from softcr_tools import cli
 
 ONE = load_strain_arm("pcs_one_segment").numbers

@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_control.controller import ControllerBlock
-from softcr_control.learned_motion import LearnedMotion, shift_after
-from softcr_control.reference_block import ReferenceBlock, motion_of
+from softcr_control.predictive.learned_motion import LearnedMotion, shift_after
+from softcr_control.reference.block import ReferenceBlock, motion_of
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.bags.signals import BagSignals, NodeStatus, Signal
-from softcr_runtime.messages import MessageError
-from softcr_runtime.rod_clouds import (
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
+from softcr_runtime.settings.node_settings import setting_values
+from softcr_runtime.wire.messages import MessageError
+from softcr_runtime.wire.rod_clouds import (
     SHIFT,
     reference_cloud_from_message,
     reference_cloud_message,
 )
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import setting_values
-from softcr_runtime.state_clouds import reference_from_message, reference_message
-from softcr_runtime.values import ReferenceRows, StateEstimate
+from softcr_runtime.wire.state_clouds import reference_from_message, reference_message
 from softcr_tools.learn_motion import learn_from
 from softcr_tools.report.run import Run
 

@@ -12,31 +12,18 @@ from pydantic import Field
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 
-from softcr_control.apcc.block import ApccBlock
 from softcr_control.controller import ControllerBlock
-from softcr_estimation.cc_block import CcEstimatorBlock
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_hardware.nodes.force_torque import ForceTorqueSettings
 from softcr_hardware.nodes.optitrack import OptitrackSettings
 from softcr_hardware.nodes.valves import ValvesSettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.block import BlockBase, Input, Output
-from softcr_runtime.block_node import block_node_class
-from softcr_runtime.codecs import codec
-from softcr_runtime.parameters import changes_in_words, parameter_descriptor
-from softcr_runtime.plugin_settings import prepared_plugin
-from softcr_runtime.process import SupervisedExecutor
-from softcr_runtime.replay.replayed import ReplayedBlock
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import (
-    LIVE,
-    NodeSettings,
-    build_settings,
-    declared_settings,
-    setting_values,
-)
-from softcr_runtime.tick_records import (
+from softcr_papers.dalenberg2024.apcc.block import ApccBlock
+from softcr_papers.mehl2024.cc_block import CcEstimatorBlock
+from softcr_runtime.blocks.block import BlockBase, Input, Output
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.tick_records import (
     CHANGE,
     RESET,
     TICK,
@@ -44,8 +31,21 @@ from softcr_runtime.tick_records import (
     records_from_message,
     records_to_message,
 )
-from softcr_runtime.topics import TOPICS, qos
-from softcr_runtime.values import Pose, ReferenceRows, StateEstimate
+from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
+from softcr_runtime.replay.replayed import ReplayedBlock
+from softcr_runtime.ros.block_node import block_node_class
+from softcr_runtime.ros.parameters import changes_in_words, parameter_descriptor
+from softcr_runtime.ros.process import SupervisedExecutor
+from softcr_runtime.settings.node_settings import (
+    LIVE,
+    NodeSettings,
+    build_settings,
+    declared_settings,
+    setting_values,
+)
+from softcr_runtime.settings.plugin_settings import prepared_plugin
+from softcr_runtime.wire.codecs import codec
+from softcr_runtime.wire.topics import TOPICS, qos
 
 ROBOT = load_robot("licher2025")
 PERIOD_NS = round(1e9 / 70)

@@ -3,9 +3,9 @@
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_runtime.log_levels import LogLevels
-from softcr_runtime.ros_context import whereabouts
-from softcr_tools.run_options import SimulationOptions
+from softcr_runtime.ros.context import whereabouts
+from softcr_runtime.ros.log_levels import LogLevels
+from softcr_tools.running.run_options import SimulationOptions
 
 
 def test_one_level_for_all_and_others_for_some():

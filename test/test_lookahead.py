@@ -18,18 +18,18 @@ from scipy.optimize import lsq_linear
 
 from softcr_control.controller import ControllerBlock
 from softcr_control.costs import CostSettings
-from softcr_control.horizon import Horizon
-from softcr_control.lookahead.held_steps import HeldSteps, Linear
-from softcr_control.lookahead.ilqr import Ilqr
-from softcr_control.lookahead.linearised import LinearisedModel
-from softcr_control.lookahead.lqr import Lqr
-from softcr_control.lookahead.nlsq import Nlsq
-from softcr_control.lookahead.plan import limited_path
-from softcr_control.lookahead.printed import riccati_gains
-from softcr_control.lookahead.quadratic import backward
 from softcr_control.observation import Observation
-from softcr_control.references import Reference
+from softcr_control.predictive.horizon import Horizon
+from softcr_control.reference.references import Reference
 from softcr_models.errors import UserError
+from softcr_papers.pawlowski2019.lookahead.held_steps import HeldSteps, Linear
+from softcr_papers.pawlowski2019.lookahead.ilqr import Ilqr
+from softcr_papers.pawlowski2019.lookahead.linearised import LinearisedModel
+from softcr_papers.pawlowski2019.lookahead.lqr import Lqr
+from softcr_papers.pawlowski2019.lookahead.nlsq import Nlsq
+from softcr_papers.pawlowski2019.lookahead.plan import limited_path
+from softcr_papers.pawlowski2019.lookahead.printed import riccati_gains
+from softcr_papers.pawlowski2019.lookahead.quadratic import backward
 
 KINDS = pytest.mark.parametrize("kind", [Nlsq, Lqr, Ilqr])
 MEASURED = np.array([3e4, 2e4, 1e4])

@@ -6,18 +6,18 @@ import time
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_tools import machine_fit
-from softcr_tools.machine_fit import (
+from softcr_tools.running import machine_fit
+from softcr_tools.running.machine_fit import (
     LoopCost,
     TickCost,
     cores_that_can_be_had,
     fitted,
     loop_cost,
 )
-from softcr_tools.rehearse import RehearsalOptions
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.virtual_rehearsal import around_a_bench
-from softcr_tools.virtual_up import simulated
+from softcr_tools.running.rehearse import RehearsalOptions
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.virtual_rehearsal import around_a_bench
+from softcr_tools.running.virtual_up import simulated
 
 PERIOD = 1 / 70
 

@@ -9,8 +9,8 @@ import pytest
 
 from softcr_models import kernel_cache
 from softcr_models.errors import UserError
-from softcr_runtime import ros_context
-from softcr_runtime.results import new_run_directory, point_latest_to
+from softcr_runtime.console.results import new_run_directory, point_latest_to
+from softcr_runtime.ros import context as ros_context
 from softcr_tools.cli import main
 from softcr_tools.doctor.finding import FAIL
 from softcr_tools.doctor.network import check_loopback

@@ -7,10 +7,10 @@ import pytest
 import rclpy
 from rclpy.event_handler import SubscriptionEventCallbacks
 
-from softcr_runtime.mailbox import LeftAlone, Mailbox
-from softcr_runtime.messages import from_stamp, pressures_to_message
-from softcr_runtime.sample import Sample
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.ros.mailbox import LeftAlone, Mailbox
+from softcr_runtime.wire.messages import from_stamp, pressures_to_message
+from softcr_runtime.wire.topics import TOPICS, qos
 
 LOUD, QUIET = "pressure/command", "pressure/state"
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]

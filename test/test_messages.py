@@ -22,13 +22,14 @@ from scipy.spatial.transform import Rotation
 
 from softcr_models.model import Group, Layout
 from softcr_models.rod.state import RodState
-from softcr_runtime.codecs import Expected, codec
-from softcr_runtime.diagnostics import (
+from softcr_runtime.blocks.values import StateEstimate
+from softcr_runtime.wire.codecs import Expected, codec
+from softcr_runtime.wire.diagnostics import (
     DiagnosticReport,
     diagnostics_from_message,
     diagnostics_to_message,
 )
-from softcr_runtime.messages import (
+from softcr_runtime.wire.messages import (
     MessageError,
     clock_to_message,
     fields_of_inputs,
@@ -42,15 +43,14 @@ from softcr_runtime.messages import (
     wrench_from_message,
     wrench_to_message,
 )
-from softcr_runtime.rod_clouds import (
+from softcr_runtime.wire.rod_clouds import (
     ROD_FIELDS,
     reference_cloud_from_message,
     reference_cloud_message,
     rod_cloud_from_message,
     rod_cloud_message,
 )
-from softcr_runtime.topics import LOCKSTEP_DEPTH, TOPICS, qos
-from softcr_runtime.values import StateEstimate
+from softcr_runtime.wire.topics import LOCKSTEP_DEPTH, TOPICS, qos
 
 STAMP = 1_764_000_000_123_456_789
 CHAMBERS = ("a", "b", "c")
@@ -553,8 +553,8 @@ def test_decoding_and_the_table_need_no_ros():
         "import sys\n"
         "for name in ('rclpy', 'sensor_msgs', 'std_msgs', 'builtin_interfaces'):\n"
         "    sys.modules[name] = None\n"
-        "import softcr_runtime.messages\n"
-        "from softcr_runtime.topics import TOPICS\n"
+        "import softcr_runtime.wire.messages\n"
+        "from softcr_runtime.wire.topics import TOPICS\n"
         "print(TOPICS['estimate/rod'].type)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

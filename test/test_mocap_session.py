@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mocap_stage import CALIBRATION, CLIENT, RESTING, STEP, Stage
 
-from softcr_hardware.faults import FAULT_KINDS
+from softcr_hardware.emulation.faults import FAULT_KINDS
 from softcr_hardware.optitrack.protocol import CONNECT, Body, request
 from softcr_hardware.optitrack.session import (
     DATA_RECEIVED,
@@ -15,7 +15,7 @@ from softcr_hardware.optitrack.session import (
     Stream,
 )
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
-from softcr_hardware.safety import Action
+from softcr_hardware.safety.safety import Action
 from softcr_models.errors import UserError
 
 # fault -> poses in the last of three seconds, what the driver says, what safety does

@@ -17,7 +17,7 @@ from softcr_estimation import (
     ModelEstimatorSettings,
 )
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.joint_vector import JointVector
+from softcr_estimation.filters.joint_vector import JointVector
 from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.constant_curvature.arm_model import ArmModel
@@ -32,7 +32,7 @@ from softcr_models.model import (
     nominal_parameters,
 )
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import load_arm
+from softcr_models.robots.robot import load_arm
 
 DT = 1 / 70
 FILTERS = ["ukf", "ekf"]

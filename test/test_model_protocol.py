@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from softcr_hardware.arm_plant import ArmPlant
 from softcr_models import UserError, load_robot
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.arm_model import ArmModel, ArmModelSettings
 from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
-from softcr_models.robot import load_arm, load_strain_arm
+from softcr_models.robots.robot import load_arm, load_strain_arm
+from softcr_simulation.arm_plant import ArmPlant
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
 STRAIN = load_strain_arm("pcs_two_segments")

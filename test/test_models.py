@@ -8,20 +8,20 @@ import pytest
 import torch
 
 from softcr_control.controller import ControllerBlock
-from softcr_learning.surrogate.verification import Verification
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_models.models import ModelChoice, prediction_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_studies.cell import Cell
-from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.licher2025 import models
-from softcr_studies.results import Results, Store
-from softcr_studies.tracking_loop import SETTLED
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_papers.licher2025.studies import models
+from softcr_papers.licher2025.training.verification import Verification
+from softcr_studies.frame.cell import Cell
+from softcr_studies.frame.results import Results, Store
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import SETTLED
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROBOT = load_robot("licher2025")
 

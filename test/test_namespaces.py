@@ -25,20 +25,20 @@ from trajectory_msgs.msg import JointTrajectory
 
 from softcr_hardware.nodes.commander import Commander
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
-from softcr_runtime import namespaces
+from softcr_models.robots.robot import load_robot
 from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.own_messages import is_of, is_shared
 from softcr_runtime.bags.recorder_node import RecorderNode
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
-from softcr_runtime.messages import clock_to_message, from_stamp, pressures_to_message
-from softcr_runtime.topics import qos
+from softcr_runtime.wire import namespaces
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.wire.messages import clock_to_message, from_stamp, pressures_to_message
+from softcr_runtime.wire.topics import qos
 from softcr_tools import cli
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 STATE = "/pressure/state"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"

@@ -15,16 +15,16 @@ from hypothesis.extra.numpy import arrays
 from neighbour_blocks import Doubler, Keeper
 
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
-from softcr_runtime import realtime
-from softcr_runtime.block import Output
-from softcr_runtime.block_node import block_node_class
-from softcr_runtime.mailbox import Mailbox
-from softcr_runtime.messages import pressures_to_message
-from softcr_runtime.neighbours import Neighbours
-from softcr_runtime.run_blocks import main, node_class
-from softcr_runtime.sample import Sample
-from softcr_runtime.topics import TOPICS, qos
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.blocks.block import Output
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.ros import realtime
+from softcr_runtime.ros.block_node import block_node_class
+from softcr_runtime.ros.mailbox import Mailbox
+from softcr_runtime.ros.neighbours import Neighbours
+from softcr_runtime.ros.run_blocks import main, node_class
+from softcr_runtime.wire.messages import pressures_to_message
+from softcr_runtime.wire.topics import TOPICS, qos
 
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 CHAMBERS = load_robot("licher2025").chamber_names
@@ -251,12 +251,12 @@ def test_a_process_has_the_highest_priority_that_its_nodes_claim(monkeypatch):
 
 
 def test_what_cannot_run_together_is_told_in_one_line(capsys):
-    for words in (["x"], ["x", "one"], ["softcr_hardware.plant", "name"]):
+    for words in (["x"], ["x", "one"], ["softcr_simulation.plant", "name"]):
         assert main(["program", *words]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("nodes: error: ")
     with pytest.raises(UserError, match="holds 0 nodes"):
-        node_class("softcr_hardware.plant", "name")
+        node_class("softcr_simulation.plant", "name")
     made = node_class("softcr_hardware.nodes.valves", "brakes")
     assert made.default_name == "brakes"
     assert made.__mro__[1] is sys.modules["softcr_hardware.nodes.valves"].Valves

@@ -10,18 +10,18 @@ from scipy.optimize import lsq_linear
 
 from softcr_control.controller_file import named_settings
 from softcr_control.costs import CostSettings
-from softcr_control.horizon import MAXIMUM_DELAY
-from softcr_control.knots import Knots, even_knots
-from softcr_control.nempc import Nempc, NempcSettings
 from softcr_control.observation import ControlContext
-from softcr_control.polish import STEP_FRACTIONS, cheapest, gauss_newton_proposals
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import Reference
-from softcr_control.tip_offsets import Moment, TipOffsets
+from softcr_control.predictive.horizon import MAXIMUM_DELAY
+from softcr_control.predictive.knots import Knots, even_knots
+from softcr_control.predictive.nempc import Nempc, NempcSettings
+from softcr_control.predictive.polish import STEP_FRACTIONS, cheapest, gauss_newton_proposals
+from softcr_control.predictive.tip_offsets import Moment, TipOffsets
+from softcr_control.reference.references import Reference
+from softcr_control.reference.settings import ReferenceSettings
+from softcr_models.chain.pressure import PressureLag
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
-from softcr_models.pressure import PressureLag
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 
 

@@ -12,20 +12,20 @@ from tensor_rod import TensorRod
 
 from softcr_control.costs import CostSettings
 from softcr_control.costs.rollout import Rollout
-from softcr_control.estimated_parameters import Estimated
-from softcr_control.nempc import Nempc, NempcSettings
-from softcr_control.nempc_backend import NempcBackend, NempcBackendSettings
-from softcr_control.nempc_torch import NempcTorch
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import Reference
+from softcr_control.predictive.estimated_parameters import Estimated
+from softcr_control.predictive.nempc import Nempc, NempcSettings
+from softcr_control.predictive.nempc_backend import NempcBackend, NempcBackendSettings
+from softcr_control.predictive.nempc_torch import NempcTorch
+from softcr_control.reference.references import Reference
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_models.chain.chain_model import ChainModel
-from softcr_models.device_model import Moment
+from softcr_models.cuda.device_model import Moment
 from softcr_models.errors import UserError
 from softcr_models.models import make_model
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_studies.tracking_loop import FAST, reference_of, run_loop
+from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 
 PERIOD = 1 / 70
 ROBOT = load_robot("licher2025_chain")

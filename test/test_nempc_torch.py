@@ -18,20 +18,20 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from softcr_control.controller import ControllerBlock
 from softcr_control.costs import CostSettings
-from softcr_control.nempc import Nempc, NempcSettings
-from softcr_control.nempc_torch import NempcTorch
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.polish import cheapest, gauss_newton_proposals
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import Reference
-from softcr_control.tensor_search import BoundedMinimum, TensorPolish, eliminated
+from softcr_control.predictive.nempc import Nempc, NempcSettings
+from softcr_control.predictive.nempc_torch import NempcTorch
+from softcr_control.predictive.polish import cheapest, gauss_newton_proposals
+from softcr_control.predictive.tensor_search import BoundedMinimum, TensorPolish, eliminated
+from softcr_control.reference.references import Reference
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
-from softcr_studies.tracking_loop import FAST, reference_of, run_loop
+from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70

@@ -25,12 +25,12 @@ from relay import Relay
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.diagnostics import ERROR, OK, STALE, WARN, diagnostics_from_message
-from softcr_runtime.messages import from_stamp, pressures_to_message
-from softcr_runtime.node_counts import NodeCounts
-from softcr_runtime.process import SupervisedExecutor, run
-from softcr_runtime.settings import declared_settings
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.ros.node_counts import NodeCounts
+from softcr_runtime.ros.process import SupervisedExecutor, run
+from softcr_runtime.settings.node_settings import declared_settings
+from softcr_runtime.wire.diagnostics import ERROR, OK, STALE, WARN, diagnostics_from_message
+from softcr_runtime.wire.messages import from_stamp, pressures_to_message
+from softcr_runtime.wire.topics import TOPICS, qos
 
 TIMEOUT = 60.0  # of a condition that will come true, on a busy machine [s]
 ROOT = Path(__file__).parents[1]

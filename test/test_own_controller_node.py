@@ -13,11 +13,11 @@ from domains import fresh_domain
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.ros_executor.exchange import Wanted
-from softcr_tools.exchanged_controller import other_controller
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.ros.executor.exchange import Wanted
+from softcr_tools.running.exchanged_controller import other_controller
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
 BAG = Path("nowhere")

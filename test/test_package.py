@@ -20,12 +20,12 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from softcr_models.config import config_directory
-from softcr_runtime import registry
-from softcr_studies.catalogue import study_files
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_models.files.config import config_directory
+from softcr_runtime.settings import registry
+from softcr_studies.frame.catalogue import study_files
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.name for path in ROOT.glob("softcr*") if (path / "__init__.py").is_file())
@@ -186,8 +186,8 @@ def test_an_install_into_a_prefix_holds_everything_that_runs_need(prefix, tmp_pa
         assert (site / "softcr_models/cuda/rod.cu").is_file()
     assert (prefix.place / "share/ament_index/resource_index/packages/softcr").is_file()
     code = (
-        "from softcr_models.config import config_directory as d; "
-        "from softcr_models.robot import load_robot as r; print(d(), r('licher2025').name)"
+        "from softcr_models.files.config import config_directory as d; "
+        "from softcr_models.robots.robot import load_robot as r; print(d(), r('licher2025').name)"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],

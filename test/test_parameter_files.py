@@ -6,14 +6,14 @@ import pytest
 import yaml
 
 from softcr_models.errors import UserError
-from softcr_runtime.parameter_files import ParameterFile
-from softcr_runtime.run_blocks import node_class
-from softcr_runtime.settings import Setting, declared_settings, setting_values
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.node_parameters import system_with_file
-from softcr_tools.rehearse import RehearsalOptions
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.ros.run_blocks import node_class
+from softcr_runtime.settings.node_settings import Setting, declared_settings, setting_values
+from softcr_runtime.settings.parameter_files import ParameterFile
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.node_parameters import system_with_file
+from softcr_tools.running.rehearse import RehearsalOptions
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
 
 

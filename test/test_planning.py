@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcr_control.planning import holding_pressures, plan_along
-from softcr_control.references import from_file
+from softcr_control.reference.planning import holding_pressures, plan_along
+from softcr_control.reference.references import from_file
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.prediction import RodPrediction
 from softcr_tools import plan as command

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import CosseratRod, load_robot
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70

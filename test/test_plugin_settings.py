@@ -4,8 +4,8 @@ import pytest
 from pydantic import BaseModel, Field, model_validator
 
 from softcr_models.errors import UserError
-from softcr_runtime.plugin_settings import plugin_settings, settings_class, with_plugin
-from softcr_runtime.settings import NodeSettings, build_settings, declared_settings
+from softcr_runtime.settings.node_settings import NodeSettings, build_settings, declared_settings
+from softcr_runtime.settings.plugin_settings import plugin_settings, settings_class, with_plugin
 
 
 class Weights(BaseModel):

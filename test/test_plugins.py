@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_runtime.guard import MOST_KINDS, MOST_REFUSALS
-from softcr_runtime.system import Computing
-from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools import up
+from softcr_runtime.blocks.guard import MOST_KINDS, MOST_REFUSALS
+from softcr_runtime.blocks.system import Computing
+from softcr_runtime.blocks.virtual import VirtualExecutor
 from softcr_tools.cli import main
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.running import up
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROOT = Path(__file__).parents[1]
 SPRING = f"{ROOT}/examples/spring_plant.py:SpringPlant"

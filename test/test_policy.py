@@ -13,20 +13,25 @@ import torch
 from domains import fresh_domain
 
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.policy.controller import PolicyController, PolicySettings
-from softcr_control.policy.network import PolicyNetwork
-from softcr_control.policy.observation import observation_of
-from softcr_control.policy.policy_file import Policy, files_of, load_policy, save_policy
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 from softcr_models import UserError, load_robot
 from softcr_models.model import nominal_parameters
 from softcr_models.models import make_model
 from softcr_models.plugins import absolute_place
-from softcr_runtime import registry
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.virtual_run import Log, run_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_papers.pawlowski2019.policy.controller import PolicyController, PolicySettings
+from softcr_papers.pawlowski2019.policy.network import PolicyNetwork
+from softcr_papers.pawlowski2019.policy.observation import observation_of
+from softcr_papers.pawlowski2019.policy.policy_file import (
+    Policy,
+    files_of,
+    load_policy,
+    save_policy,
+)
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.virtual_run import Log, run_system
+from softcr_runtime.settings import registry
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROBOT = load_robot("tendon_arm")
 MODEL = make_model("rod", ROBOT, {"intervals": 5})

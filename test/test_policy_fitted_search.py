@@ -5,16 +5,16 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import multivariate_normal
 
-from softcr_learning.policy.fitted_dynamics import fitted_steps
-from softcr_learning.policy.fitted_search import FittedSearch
-from softcr_learning.policy.goals import BoxGoals
-from softcr_learning.policy.mixture import Mixture
-from softcr_learning.policy.plant import Plant
-from softcr_learning.policy.plant_settings import PlantSettings
-from softcr_learning.policy.tasks import Reaching
-from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models import load_robot
-from softcr_models.reference.workspace import Workspace
+from softcr_papers.pawlowski2019.learning.fitted_dynamics import fitted_steps
+from softcr_papers.pawlowski2019.learning.fitted_search import FittedSearch
+from softcr_papers.pawlowski2019.learning.goals import BoxGoals
+from softcr_papers.pawlowski2019.learning.mixture import Mixture
+from softcr_papers.pawlowski2019.learning.plant import Plant
+from softcr_papers.pawlowski2019.learning.plant_settings import PlantSettings
+from softcr_papers.pawlowski2019.learning.tasks import Reaching
+from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
+from softcr_papers.pawlowski2019.reference.workspace import Workspace
 
 R, M = 3, 2
 

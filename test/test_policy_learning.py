@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from softcr_control.policy.policy_file import load_policy
-from softcr_learning.policy import task_settings
-from softcr_learning.policy.circling import Circling
-from softcr_learning.policy.environment import Environment
-from softcr_learning.policy.evaluation import Circle, CircleTask, judge
-from softcr_learning.policy.goals import (
+from softcr_models import UserError, load_robot
+from softcr_papers.pawlowski2019.learning import task_settings
+from softcr_papers.pawlowski2019.learning.circling import Circling
+from softcr_papers.pawlowski2019.learning.environment import Environment
+from softcr_papers.pawlowski2019.learning.evaluation import Circle, CircleTask, judge
+from softcr_papers.pawlowski2019.learning.goals import (
     BoxGoals,
     OneGoal,
     Polar,
@@ -16,14 +16,14 @@ from softcr_learning.policy.goals import (
     box_around,
     tips_in_motion,
 )
-from softcr_learning.policy.plant import Plant
-from softcr_learning.policy.plant_settings import PlantSettings
-from softcr_learning.policy.rewards import tip_reward
-from softcr_learning.policy.task_settings import TaskSettings
-from softcr_learning.policy.tasks import Reaching, Tracking, quartic
-from softcr_models import UserError, load_robot
-from softcr_models.reference.dynamic_workspace import Excitation
-from softcr_models.reference.workspace import Workspace
+from softcr_papers.pawlowski2019.learning.plant import Plant
+from softcr_papers.pawlowski2019.learning.plant_settings import PlantSettings
+from softcr_papers.pawlowski2019.learning.rewards import tip_reward
+from softcr_papers.pawlowski2019.learning.task_settings import TaskSettings
+from softcr_papers.pawlowski2019.learning.tasks import Reaching, Tracking, quartic
+from softcr_papers.pawlowski2019.policy.policy_file import load_policy
+from softcr_papers.pawlowski2019.reference.dynamic_workspace import Excitation
+from softcr_papers.pawlowski2019.reference.workspace import Workspace
 
 FLOATING = load_robot("tendon_arm").replace(gravity=0.0)
 COARSE = PlantSettings(intervals=5, linearisations=2)
@@ -171,7 +171,7 @@ def test_actions_that_are_none(actions):
 
 def test_gymnasium_finds_nothing_wrong():
     checker = pytest.importorskip("gymnasium.utils.env_checker")
-    from softcr_learning.policy.gym_environments import RodEnv
+    from softcr_papers.pawlowski2019.learning.gym_environments import RodEnv
 
     for task in (Reaching(PLANT, BOX), TRACKING):
         with pytest.warns(UserWarning, match="infinity"):
@@ -180,7 +180,7 @@ def test_gymnasium_finds_nothing_wrong():
 
 def test_vectorised_runs_begin_again_in_the_same_step():
     pytest.importorskip("gymnasium")
-    from softcr_learning.policy.gym_environments import RodEnv, RodVectorEnv
+    from softcr_papers.pawlowski2019.learning.gym_environments import RodEnv, RodVectorEnv
 
     task, goal = Reaching(PLANT, BOX, steps=4), [0.02, 0.01, 0.0955]
     many, one = RodVectorEnv(PLANT, task, 2), RodEnv(PLANT, task)
@@ -205,7 +205,7 @@ def test_vectorised_runs_begin_again_in_the_same_step():
 
 def test_stable_baselines_hears_where_a_run_was_cut_off():
     pytest.importorskip("stable_baselines3")
-    from softcr_learning.policy.sb3_environment import LanesVecEnv
+    from softcr_papers.pawlowski2019.learning.sb3_environment import LanesVecEnv
 
     runs = LanesVecEnv(Environment(PLANT, Reaching(PLANT, BOX, steps=2), 2), squashed=True)
     runs.reset()
@@ -347,8 +347,8 @@ def test_goals_that_go_round_are_where_the_rod_goes_whose_inputs_turn(name):
 @pytest.mark.slow
 def test_trainings_go_on_and_leave_a_policy(tmp_path):
     pytest.importorskip("stable_baselines3")
-    from softcr_learning.policy.training import Judging, train
-    from softcr_learning.policy.training_settings import TrainingSettings
+    from softcr_papers.pawlowski2019.learning.training import Judging, train
+    from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
 
     task = Reaching(PLANT, BOX)
     for algorithm, more in (("td3", {}), ("ddpg", {}), ("sac", {}),

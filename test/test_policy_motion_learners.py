@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_control.policy.policy_file import load_policy
-from softcr_learning.policy.goals import BoxGoals
-from softcr_learning.policy.gradient import GradientSearch, action_gradients
-from softcr_learning.policy.guided import GuidedSearch
-from softcr_learning.policy.judging import Judging
-from softcr_learning.policy.linearisation import Directions, Linearisation, linearise
-from softcr_learning.policy.local_control import local_control
-from softcr_learning.policy.motion_learner import policy_slopes
-from softcr_learning.policy.motions import roll
-from softcr_learning.policy.plant import Plant
-from softcr_learning.policy.plant_settings import PlantSettings
-from softcr_learning.policy.regression import Regression, Targets
-from softcr_learning.policy.rounds import train_in_rounds
-from softcr_learning.policy.tasks import Reaching
-from softcr_learning.policy.tip_costs import even_weights, nearest_weights
-from softcr_learning.policy.training_settings import TrainingSettings
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.reference.workspace import Workspace
+from softcr_papers.pawlowski2019.learning.goals import BoxGoals
+from softcr_papers.pawlowski2019.learning.gradient import GradientSearch, action_gradients
+from softcr_papers.pawlowski2019.learning.guided import GuidedSearch
+from softcr_papers.pawlowski2019.learning.judging import Judging
+from softcr_papers.pawlowski2019.learning.linearisation import Directions, Linearisation, linearise
+from softcr_papers.pawlowski2019.learning.local_control import local_control
+from softcr_papers.pawlowski2019.learning.motion_learner import policy_slopes
+from softcr_papers.pawlowski2019.learning.motions import roll
+from softcr_papers.pawlowski2019.learning.plant import Plant
+from softcr_papers.pawlowski2019.learning.plant_settings import PlantSettings
+from softcr_papers.pawlowski2019.learning.regression import Regression, Targets
+from softcr_papers.pawlowski2019.learning.rounds import train_in_rounds
+from softcr_papers.pawlowski2019.learning.tasks import Reaching
+from softcr_papers.pawlowski2019.learning.tip_costs import even_weights, nearest_weights
+from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
+from softcr_papers.pawlowski2019.policy.policy_file import load_policy
+from softcr_papers.pawlowski2019.reference.workspace import Workspace
 
 ROBOT = load_robot("tendon_arm").replace(gravity=0.0, gravity_subintervals=1)
 PLANT = Plant(ROBOT, PlantSettings(intervals=3))

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from softcr_control.policy.observation import (
+from softcr_models import CosseratRod, load_robot
+from softcr_models.errors import UserError
+from softcr_models.models import make_model
+from softcr_models.prediction import RodPrediction
+from softcr_papers.pawlowski2019.policy.observation import (
     ObservationLayout,
     PolicyObservation,
     inputs_lag,
     observation_of,
 )
-from softcr_models import CosseratRod, load_robot
-from softcr_models.errors import UserError
-from softcr_models.models import make_model
-from softcr_models.prediction import RodPrediction
 
 
 def _model(name: str, intervals: int, **changes: object) -> RodPrediction:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import cont2discrete, lfilter
 
-from softcr_models.pressure import PressureLag
+from softcr_models.chain.pressure import PressureLag
 
 
 def test_step_is_the_exact_zero_order_hold():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from softcr_hardware.ethercat.pressure_guard.detectors import PressureFault
+from softcr_studies.frame.study import Cell
 from softcr_studies.robustness.pressure_faults import (
     BEGIN,
     BEHIND_REGULATOR,
@@ -18,7 +19,6 @@ from softcr_studies.robustness.pressure_faults import (
     in_words,
     outcomes,
 )
-from softcr_studies.study import Cell
 
 PAGE = Path(__file__).parents[1] / "docs/reference/faults.md"
 WIDE, MEASURED, _, SECOND = COLUMNS

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from softcr_control.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.references import Reference
+from softcr_control.predictive.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
+from softcr_control.reference.references import Reference
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.identification.stages import Identified, _of_chain
@@ -19,15 +19,15 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.arguments import ArgumentError
 from softcr_models.chain.identification import identify_chain
 from softcr_models.chain.memory import ChainMemory
+from softcr_models.chain.readings import Readings
 from softcr_models.errors import UserError
-from softcr_models.identifiable import with_parameters
-from softcr_models.identification import Recording, in_motion
-from softcr_models.measured_groups import TIP_POSITION, groups_of
+from softcr_models.identification.identifiable import with_parameters
+from softcr_models.identification.measured_groups import TIP_POSITION, groups_of
+from softcr_models.identification.rod_identification import Recording, in_motion
 from softcr_models.model import TIP, told_by
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
-from softcr_models.readings import Readings
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 
 DT = 1 / 70
 CHAIN = {

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_estimation.pressure_filter import PressureFilter
+from softcr_estimation.sensors.pressure_filter import PressureFilter
 from softcr_models import load_robot
-from softcr_models.pressure import PressureLag
-from softcr_runtime.sample import Sample
-from softcr_runtime.values import Pose
+from softcr_models.chain.pressure import PressureLag
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.values import Pose
 
 DT = 1 / 70
 LAG = PressureLag(18.0, 20.0)

@@ -18,8 +18,8 @@ from softcr_hardware.ethercat.pressure_loop import (
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData, zero_volts
 from softcr_hardware.ethercat.terminals import Gains, load_station
 from softcr_models import load_robot
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.files.config import config_directory
 
 STATION = load_station("licher2025", load_robot("licher2025").chamber_names)
 VALVE, FLOW = STATION.valve, STATION.flow

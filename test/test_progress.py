@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from softcr_runtime.ros_executor import progress
-from softcr_runtime.ros_executor.progress import STALL_TIMEOUT, RunProgress
-from softcr_runtime.ros_executor.run_record import RunFailure
+from softcr_runtime.ros.executor import progress
+from softcr_runtime.ros.executor.progress import STALL_TIMEOUT, RunProgress
+from softcr_runtime.ros.executor.run_record import RunFailure
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ import pytest
 from linear_models import PERIOD, TendonModel, ask, context
 
 from softcr_control.costs import CostSettings
-from softcr_control.lookahead.nlsq import Nlsq
-from softcr_control.quasi_static import (
+from softcr_control.reference.references import Reference
+from softcr_papers.pawlowski2019.lookahead.nlsq import Nlsq
+from softcr_papers.pawlowski2019.quasi_static import (
     QuasiStatic,
     QuasiStaticSettings,
     static_change,
     static_jacobian,
     static_tip,
 )
-from softcr_control.references import Reference
-from softcr_studies.pawlowski2019.targets import LENGTH, model
+from softcr_papers.pawlowski2019.studies.targets import LENGTH, model
 
 
 def test_the_jacobian_is_that_of_an_arc():

@@ -13,8 +13,8 @@ from rclpy.callback_groups import CallbackGroup  # noqa: E402
 from rclpy.lifecycle import LifecycleNode  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
-from softcr_runtime import rclpy_release  # noqa: E402
-from softcr_runtime.rclpy_release import TESTED, missing_names, release  # noqa: E402
+from softcr_runtime.ros import rclpy_release  # noqa: E402
+from softcr_runtime.ros.rclpy_release import TESTED, missing_names, release  # noqa: E402
 from softcr_tools.doctor.finding import FAIL, OK, WARN  # noqa: E402
 from softcr_tools.doctor.software import check_rclpy  # noqa: E402
 

@@ -385,7 +385,7 @@ def recorder(tmp_path, monkeypatch):
 
 def publisher_of(node, topic: str):
     """A publisher that the node has found."""
-    from softcr_runtime.topics import TOPICS, qos
+    from softcr_runtime.wire.topics import TOPICS, qos
 
     publisher = node.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
     deadline = time.monotonic() + 10.0
@@ -396,7 +396,7 @@ def publisher_of(node, topic: str):
 
 
 def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
-    from softcr_runtime.messages import pressures_to_message, wrench_to_message
+    from softcr_runtime.wire.messages import pressures_to_message, wrench_to_message
 
     commands = publisher_of(recorder, "pressure/command")
     wrenches = publisher_of(recorder, "force_torque/wrench")
@@ -428,8 +428,8 @@ def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
 
 
 def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, tmp_path):
-    from softcr_runtime.messages import wrench_to_message
-    from softcr_runtime.sample import Sample
+    from softcr_runtime.blocks.sample import Sample
+    from softcr_runtime.wire.messages import wrench_to_message
 
     now = time.time_ns()
     received = [now, now - 100_000_000, now - 100_000_000, now + 10_000_000]
@@ -447,8 +447,8 @@ def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, 
 
 
 def test_in_lockstep_the_recorder_lives_in_the_time_of_clock(recorder, monkeypatch):
-    from softcr_runtime.messages import clock_to_message
-    from softcr_runtime.sample import Sample
+    from softcr_runtime.blocks.sample import Sample
+    from softcr_runtime.wire.messages import clock_to_message
 
     monkeypatch.setattr(
         recorder, "settings", recorder.settings.model_copy(update={"mode": "lockstep"})
@@ -476,8 +476,8 @@ def test_a_recorder_tells_of_itself_before_it_is_configured(tmp_path):
 @pytest.mark.parametrize("step", [5.0, -5.0])
 def test_times_in_a_bag_go_on_when_the_system_clock_is_set(recorder, tmp_path, monkeypatch, step):
     """Half of what arrived between two looks was received before the clock was set."""
-    from softcr_runtime.messages import wrench_to_message
-    from softcr_runtime.sample import Sample
+    from softcr_runtime.blocks.sample import Sample
+    from softcr_runtime.wire.messages import wrench_to_message
 
     now = time.time_ns
     received = [now() + k * 10_000_000 for k in range(-3, 1)]
@@ -495,8 +495,8 @@ def test_times_in_a_bag_go_on_when_the_system_clock_is_set(recorder, tmp_path, m
 
 
 def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):
-    from softcr_runtime.diagnostics import ERROR
-    from softcr_runtime.messages import wrench_to_message
+    from softcr_runtime.wire.diagnostics import ERROR
+    from softcr_runtime.wire.messages import wrench_to_message
 
     def refuse(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.reference.actuator_lines import Line
-from softcr_models.reference.drives import (
+from softcr_models.rod_model.tendon_lengths import tendon_lengths
+from softcr_papers.pawlowski2019.reference.actuator_lines import Line
+from softcr_papers.pawlowski2019.reference.drives import (
     Drive,
     equilibrium_of_drives,
     held,
@@ -19,10 +20,9 @@ from softcr_models.reference.drives import (
     sealed_gas,
     spring_law,
 )
-from softcr_models.reference.explicit_motion import ExplicitMotion
-from softcr_models.reference.reference_rod import Loads, ReferenceRod
-from softcr_models.reference.statics import NoEquilibrium, equilibrium
-from softcr_models.tendon_lengths import tendon_lengths
+from softcr_papers.pawlowski2019.reference.explicit_motion import ExplicitMotion
+from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod
+from softcr_papers.pawlowski2019.reference.statics import NoEquilibrium, equilibrium
 
 ROBOT = load_robot("tendon_arm").replace(
     tendon_model="exact", base_orientation=(0.3, -1.2, 0.4),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from softcr_models.lie import se3
-from softcr_models.reference.actuator_lines import distributed_wrench, section_wrench
+from softcr_papers.pawlowski2019.reference.actuator_lines import distributed_wrench, section_wrench
 
 STRAINS = np.array(  # xi(s) = rows @ (1, s)
     [[0.02, -0.3], [-0.01, 0.4], [1.02, -0.2], [5.0, -80.0], [-7.0, 90.0], [4.0, 60.0]]

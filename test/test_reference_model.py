@@ -8,8 +8,8 @@ import pytest
 from softcr_models import UserError, load_robot
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.models import make_model
-from softcr_models.reference.implicit_motion import ImplicitMotion
-from softcr_models.reference.reference_rod import Loads, ReferenceRod
+from softcr_papers.pawlowski2019.reference.implicit_motion import ImplicitMotion
+from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod
 
 ROBOT = load_robot("tendon_arm").replace(base_orientation=(0.3, -1.2, 0.4), tip_cap_length=0.01)
 LEVELS = np.array([[0.1, 0.2, 0.0, 0.05], [0.3, 0.1, 0.0, 0.15], [0.5, 0.0, 0.1, 0.0]])

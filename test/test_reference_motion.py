@@ -8,12 +8,12 @@ import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.lie import se3
-from softcr_models.reference import implicit_motion
-from softcr_models.reference.explicit_motion import ExplicitMotion
-from softcr_models.reference.growth import growth_rate
-from softcr_models.reference.implicit_motion import ImplicitMotion, StepFailed
-from softcr_models.reference.reference_rod import Loads, ReferenceRod
-from softcr_models.reference.statics import equilibrium
+from softcr_papers.pawlowski2019.reference import implicit_motion
+from softcr_papers.pawlowski2019.reference.explicit_motion import ExplicitMotion
+from softcr_papers.pawlowski2019.reference.growth import growth_rate
+from softcr_papers.pawlowski2019.reference.implicit_motion import ImplicitMotion, StepFailed
+from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod
+from softcr_papers.pawlowski2019.reference.statics import equilibrium
 
 PULL = Loads(inputs=[0.5, 0, 0, 0])
 NO_LOADS = Loads()

@@ -7,13 +7,13 @@ import pytest
 
 from softcr_models import UserError, load_robot
 from softcr_models.lie import se3
-from softcr_models.reference import pseudospectral
-from softcr_models.reference.actuator_lines import Line
-from softcr_models.reference.explicit_motion import ExplicitMotion
-from softcr_models.reference.implicit_motion import ImplicitMotion
-from softcr_models.reference.muscles import Muscle, beside
-from softcr_models.reference.reference_rod import Loads, ReferenceRod
-from softcr_models.reference.statics import equilibrium
+from softcr_papers.pawlowski2019.reference import pseudospectral
+from softcr_papers.pawlowski2019.reference.actuator_lines import Line
+from softcr_papers.pawlowski2019.reference.explicit_motion import ExplicitMotion
+from softcr_papers.pawlowski2019.reference.implicit_motion import ImplicitMotion
+from softcr_papers.pawlowski2019.reference.muscles import Muscle, beside
+from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod
+from softcr_papers.pawlowski2019.reference.statics import equilibrium
 
 FLOATING = load_robot("tendon_arm").replace(gravity=0.0)
 LYING = load_robot("tendon_arm").replace(base_orientation=(0.3, -1.2, 0.4))

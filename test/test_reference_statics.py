@@ -7,17 +7,17 @@ import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.lie import se3
-from softcr_models.reference import pseudospectral
-from softcr_models.reference.actuator_lines import (
+from softcr_models.rod.point_loads import PointLoad
+from softcr_papers.pawlowski2019.reference import pseudospectral
+from softcr_papers.pawlowski2019.reference.actuator_lines import (
     Line,
     distributed_wrench,
     end_wrench,
     restoring_moment,
     section_wrench,
 )
-from softcr_models.reference.reference_rod import Loads, ReferenceRod
-from softcr_models.reference.statics import METHODS, NoEquilibrium, equilibrium
-from softcr_models.rod.point_loads import PointLoad
+from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod
+from softcr_papers.pawlowski2019.reference.statics import METHODS, NoEquilibrium, equilibrium
 
 # Of another integrator, DOP853 at 1e-12, on the rod of Table 2.1 under gravity along -x.
 CANTILEVER_TIP = (-0.0191893040, 0.0, 0.0978886453)

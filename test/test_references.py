@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_models import PERIOD, LinearModel
 
-from softcr_control import signals
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import (
+from softcr_control.reference import signals
+from softcr_control.reference.references import (
     SampledReference,
     from_file,
     pressure_trajectory,
     setpoint,
     tip_circle,
 )
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 
 SmallModel = LinearModel

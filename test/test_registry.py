@@ -4,9 +4,9 @@ import pytest
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import absolute_place, load_class
-from softcr_runtime import registry
-from softcr_runtime.block import BlockBase
-from softcr_runtime.settings import declared_settings
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import declared_settings
 from softcr_tools.ros.executables import NODES
 
 KINDS = ("controller", "estimator", "plant", "reference")
@@ -38,7 +38,7 @@ def test_a_place_and_the_name_of_the_same_class_resolve_alike():
 def test_a_block_of_one_s_own_is_run_as_it_is(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from softcr_runtime.block import BlockBase\n"
+        "from softcr_runtime.blocks.block import BlockBase\n"
         "class Mine(BlockBase):\n    name = 'mine'\n    def tick(self, now, samples): return ()\n"
         "class Lazy(BlockBase):\n    name = 'lazy'\n"
     )

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from lying_sensors import EASY, LIMITS
 
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.chambers import ChamberErrors
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminal_settings import wanted_settings
 from softcr_hardware.ethercat.terminals import Station, load_station
-from softcr_hardware.safety import Action
+from softcr_hardware.safety.safety import Action
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 STATION = load_station("regulators", load_robot("licher2025").chamber_names)
 UNTESTED = STATION.model_copy(update={"arming_test": False})

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from softcr_hardware import emulated_bench
+from softcr_hardware.emulation import bench as emulated_bench
 from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_models.errors import UserError
-from softcr_tools import machine_speed, rehearse
 from softcr_tools.cli import main
+from softcr_tools.running import machine_speed, rehearse
 
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
 

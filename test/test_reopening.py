@@ -5,7 +5,7 @@ import pytest
 from test_model_estimator import DT, Swing, SwingPlant
 
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
-from softcr_estimation.reopening import SLOW_WINDOW, InnovationColour
+from softcr_estimation.filters.reopening import SLOW_WINDOW, InnovationColour
 from softcr_models.model import TIP, Parameter
 
 

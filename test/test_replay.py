@@ -32,20 +32,12 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.block import BlockBase, Input, Output
-from softcr_runtime.budget import Budget, TimedBudget
-from softcr_runtime.codecs import Expected, codec
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
-from softcr_runtime.join import Tick
-from softcr_runtime.messages import pose_to_message, pressures_to_message
-from softcr_runtime.replay.bag_replay import Counts, ReplayTask
-from softcr_runtime.replay.old_bags import as_it_was
-from softcr_runtime.replay.recorded_messages import RecordedSamples
-from softcr_runtime.replay.replayed import Replayed, ReplayedBlock, ReplayExecutor
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import NodeSettings, setting_values
-from softcr_runtime.system import Computing
-from softcr_runtime.tick_records import (
+from softcr_runtime.blocks.block import BlockBase, Input, Output
+from softcr_runtime.blocks.budget import Budget, TimedBudget
+from softcr_runtime.blocks.join import Tick
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.system import Computing
+from softcr_runtime.blocks.tick_records import (
     RESET,
     TICK,
     TickRecord,
@@ -53,16 +45,24 @@ from softcr_runtime.tick_records import (
     records_from_message,
     records_to_message,
 )
-from softcr_runtime.tick_records import TOPIC as TICKS
-from softcr_runtime.topics import TOPICS
-from softcr_runtime.values import Pose, ReferenceRows, StateEstimate
-from softcr_runtime.virtual_run import Log, run_system
+from softcr_runtime.blocks.tick_records import TOPIC as TICKS
+from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
+from softcr_runtime.blocks.virtual_run import Log, run_system
+from softcr_runtime.replay.bag_replay import Counts, ReplayTask
+from softcr_runtime.replay.old_bags import as_it_was
+from softcr_runtime.replay.recorded_messages import RecordedSamples
+from softcr_runtime.replay.replayed import Replayed, ReplayedBlock, ReplayExecutor
+from softcr_runtime.settings.node_settings import NodeSettings, setting_values
+from softcr_runtime.wire.codecs import Expected, codec
+from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.wire.messages import pose_to_message, pressures_to_message
+from softcr_runtime.wire.topics import TOPICS
 from softcr_tools import cli
 from softcr_tools.replay.command import _changes
 from softcr_tools.replay.offline import compare, replay
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 ROBOT = load_robot("licher2025")
 PRESSURES, POSES, SENT = "pressure/state", "mocap/tip/pose", "pressure/sent"
@@ -959,7 +959,7 @@ def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):
 def test_nothing_is_replayed_beside_a_node_that_publishes_the_same(tmp_path, capsys, topic):
     """Neither beside one that is there, nor on beside one that comes."""
     rclpy = pytest.importorskip("rclpy")
-    from softcr_runtime.topics import qos
+    from softcr_runtime.wire.topics import qos
 
     context = rclpy.Context()
     rclpy.init(context=context)
@@ -993,9 +993,9 @@ def test_a_live_estimator_runs_on_a_replayed_bag_and_on_the_same_again(simulated
     rclpy = pytest.importorskip("rclpy")
     from rclpy.parameter import Parameter
 
-    from softcr_runtime.block_node import block_node_class
-    from softcr_runtime.process import SupervisedExecutor
-    from softcr_runtime.topics import qos
+    from softcr_runtime.ros.block_node import block_node_class
+    from softcr_runtime.ros.process import SupervisedExecutor
+    from softcr_runtime.wire.topics import qos
 
     context = rclpy.Context()
     rclpy.init(context=context)

@@ -27,9 +27,9 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.bags.signals import NodeStatus, Signal, read_signals
-from softcr_runtime.force_clouds import FORCE_FIELDS
-from softcr_runtime.rod_clouds import ROD_FIELDS
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.wire.force_clouds import FORCE_FIELDS
+from softcr_runtime.wire.rod_clouds import ROD_FIELDS
+from softcr_runtime.wire.topics import TOPICS
 from softcr_tools import report
 from softcr_tools.report.page import Summary, filled
 from softcr_tools.report.run import ARC, Run

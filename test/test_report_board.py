@@ -8,7 +8,7 @@ import pytest
 
 from softcr_hardware.ethercat.driver import ValveReport
 from softcr_hardware.ethercat.report_board import ReportBoard
-from softcr_hardware.safety import Action, Decision
+from softcr_hardware.safety.safety import Action, Decision
 
 
 def report(time, reason="all clear", bus=""):

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_models import UserError, available_robots, load_robot
-from softcr_models.config import config_directory
-from softcr_models.robot import Robot, kind_of
-from softcr_models.robot_parts import BaseWrenchSensor, TipPoseSensor, sensor_of
+from softcr_models.files.config import config_directory
+from softcr_models.robots.parts import BaseWrenchSensor, TipPoseSensor, sensor_of
+from softcr_models.robots.robot import Robot, kind_of
 
 FILE = config_directory() / "robots" / "licher2025.yaml"
 

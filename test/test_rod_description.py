@@ -6,8 +6,8 @@ import pytest
 from softcr_models import CosseratRod, UserError, available_robots, load_robot
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
+from softcr_models.robots.segments import Connector
 from softcr_models.rod.description import rod_inputs, rod_layout, rod_parameters
-from softcr_models.segments import Connector
 
 ROBOTS = available_robots()
 

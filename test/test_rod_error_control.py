@@ -9,7 +9,7 @@ import pytest
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.statics import EquilibriumError
 from softcr_models.rod.stepper import Run

@@ -9,7 +9,7 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod import evaluation, linear_solver, rosenbrock, stepper
 from softcr_models.rod.state import RodState, intervals_of, state_size
 from softcr_models.rod.stepper import Run
-from softcr_models.rod_rows import restricted
+from softcr_models.rod_model.rows import restricted
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70

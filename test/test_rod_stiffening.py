@@ -6,12 +6,12 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from softcr_hardware.beam.beam import Beam
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.stiffening import SOFTEST, STIFFEST
+from softcr_simulation.beam.beam import Beam
 
 ROBOT = load_robot("licher2025")
 PRESSURES = np.array([60e3, 10e3, 10e3])

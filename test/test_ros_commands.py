@@ -19,7 +19,7 @@ from std_srvs.srv import SetBool, Trigger
 from wire import until
 
 from softcr_models.errors import UserError
-from softcr_runtime.ros_context import ros_context
+from softcr_runtime.ros.context import ros_context
 from softcr_tools import cli
 from softcr_tools.ros import participant
 from softcr_tools.ros.executables import NODES as EXECUTABLES

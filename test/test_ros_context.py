@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from domains import fresh_domain
 
-from softcr_runtime import ros_context
+from softcr_runtime.ros import context as ros_context
 
 NAMES = (
     "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "RMW_IMPLEMENTATION",

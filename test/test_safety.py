@@ -10,11 +10,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from softcr_hardware.safety import Action, Flags, Latch, Safety
-from softcr_hardware.safety_rules import RULES
-from softcr_hardware.safety_settings import SafetySettings
-from softcr_hardware.setpoint import Setpoint
-from softcr_models.robot import PressureLimits
+from softcr_hardware.safety.rules import RULES
+from softcr_hardware.safety.safety import Action, Flags, Latch, Safety
+from softcr_hardware.safety.setpoint import Setpoint
+from softcr_hardware.safety.settings import SafetySettings
+from softcr_models.robots.robot import PressureLimits
 
 MAXIMUM = 1e5
 LIMITS = PressureLimits(minimum=0.0, maximum=MAXIMUM, maximum_rate=2e6)

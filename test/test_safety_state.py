@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.nodes.commander import Commander, judged
 from softcr_models.errors import UserError
-from softcr_runtime.diagnostics import (
+from softcr_runtime.ros.executor.heard import Heard
+from softcr_runtime.ros.executor.node_services import refusal
+from softcr_runtime.ros.realtime import lock_memory
+from softcr_runtime.wire.diagnostics import (
     DiagnosticReport,
     diagnostics_from_message,
     diagnostics_to_message,
 )
-from softcr_runtime.realtime import lock_memory
-from softcr_runtime.ros_executor.heard import Heard
-from softcr_runtime.ros_executor.node_services import refusal
-from softcr_runtime.safety_state import KEYS, SafetyState
+from softcr_runtime.wire.safety_state import KEYS, SafetyState
 
 LATCHED = SafetyState(
     action="vent now", reason="bus silent", latch="M", cause="bus silent", generation=3,

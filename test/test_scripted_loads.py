@@ -5,18 +5,24 @@ import pytest
 import yaml
 from scipy.integrate import quad
 
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant, Surroundings, with_payload
-from softcr_hardware.plants import LOADS, RodPlant, RodPlantSettings
-from softcr_hardware.scripted_loads import LoadScript, ScriptedLoad, in_words, load_script
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.obstacle_files import ObstacleFile, load_obstacles
+from softcr_models.robots.obstacle_files import ObstacleFile, load_obstacles
 from softcr_models.rod import statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.point_loads import PointLoad
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.messages import MessageError
-from softcr_runtime.value_checks import check_value
-from softcr_runtime.values import PointForces
+from softcr_runtime.blocks.values import PointForces
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.messages import MessageError
+from softcr_runtime.wire.value_checks import check_value
+from softcr_simulation.plant import (
+    Mismatch,
+    SensorModel,
+    SimulatedPlant,
+    Surroundings,
+    with_payload,
+)
+from softcr_simulation.plants import LOADS, RodPlant, RodPlantSettings
+from softcr_simulation.scripted_loads import LoadScript, ScriptedLoad, in_words, load_script
 
 TWO = load_robot("two_segments")
 PERIOD = 1.0 / 70.0

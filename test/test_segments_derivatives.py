@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod import evaluation, stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.point_loads import PointLoad
 from softcr_models.rod.stepper import Run
-from softcr_models.rod_autograd import rod_step
+from softcr_models.rod_model.autograd import rod_step
 
 PERIOD = 1 / 70
 PULLS = [{"type": "tendon", "name": "straight", "angle": 0.0, "lever_arm": 0.009}]

@@ -10,10 +10,10 @@ from oracles.robot_files import FILES, tendon, two_segments, with_intervals
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.arguments import ArgumentError
-from softcr_models.robot import Robot
+from softcr_models.files.yaml_files import validated
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.point_loads import PointLoad
 from softcr_models.rod.state import RodState
-from softcr_models.yaml_files import validated
 
 KPA = 1e3
 

@@ -5,19 +5,19 @@ import json
 import numpy as np
 import pytest
 
-from softcr_control.reference_block import ReferenceBlock
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_control.reference.block import ReferenceBlock
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.rod.state import RodState
-from softcr_models.rod_rows import interval_counts, restricted, row_poses, with_fixed_shares
+from softcr_models.rod_model.rows import interval_counts, restricted, row_poses, with_fixed_shares
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.messages import MessageError, cloud_fields, cloud_values
-from softcr_runtime.values import ReferenceRows, StateEstimate
-from softcr_runtime.virtual_run import run_system
-from softcr_studies.cell import Cell
-from softcr_studies.closed_loop import closed_loop
+from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.messages import MessageError, cloud_fields, cloud_values
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_studies.frame.cell import Cell
+from softcr_studies.loops.closed_loop import closed_loop
 from softcr_tools import cli
 from softcr_tools.report.plant import plant
 from softcr_tools.report.run import Run

@@ -15,7 +15,7 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 from wire import until
 
-from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
 from softcr_hardware.force_torque.mounting import Mounting, load_mounting, save_mounting
@@ -23,12 +23,12 @@ from softcr_hardware.nodes.force_torque import ForceTorque
 from softcr_hardware.nodes.optitrack import Optitrack
 from softcr_hardware.optitrack.calibration import Placement, load_calibration, save_calibration
 from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.diagnostics import OK, STALE, WARN, diagnostics_from_message
-from softcr_runtime.messages import from_stamp, pose_from_message, wrench_from_message
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.wire.diagnostics import OK, STALE, WARN, diagnostics_from_message
+from softcr_runtime.wire.messages import from_stamp, pose_from_message, wrench_from_message
+from softcr_runtime.wire.topics import TOPICS, qos
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 
 CALIBRATION = load_calibration("licher2025")
 LENIENT = {"limits.oldest": 10.0}  # this machine is busy

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from softcr_hardware.plants import RodPlant, TendonArmPlant
 from softcr_models import load_robot
-from softcr_models.config import config_directory
+from softcr_models.files.config import config_directory
+from softcr_simulation.plants import RodPlant, TendonArmPlant
 
 ROBOTS = config_directory() / "robots"
 

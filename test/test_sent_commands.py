@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from linear_models import PERIOD, LinearModel, circle
 
 from softcr_control.command_ramp import HELD
-from softcr_control.horizon import MAXIMUM_DELAY
 from softcr_control.observation import Observation
+from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.sent_commands import SentCommands
-from softcr_runtime.command_packets import LATEST, CommandPacket, PacketPlayer
+from softcr_runtime.blocks.command_packets import LATEST, CommandPacket, PacketPlayer
 
 MEASURED = np.array([3e4, 2e4, 1e4])
 LOW, HIGH = np.zeros(3), np.full(3, 1e5)

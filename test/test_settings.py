@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_models.errors import UserError
-from softcr_runtime.settings import (
+from softcr_runtime.settings.node_settings import (
     NodeSettings,
     build_settings,
     declared_settings,

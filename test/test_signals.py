@@ -17,10 +17,10 @@ from test_report import (
 )
 
 from softcr_estimation import ModelEstimatorSettings
-from softcr_estimation.joint_vector import Sensors
+from softcr_estimation.filters.joint_vector import Sensors
 from softcr_models import UserError
 from softcr_models.models import make_model
-from softcr_models.robot import WORDS, available_robots, load_robot
+from softcr_models.robots.robot import WORDS, available_robots, load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import ROLES, TOPICS, read_signals, unit_of
 

@@ -5,14 +5,14 @@ import pytest
 from lying_sensors import EASY, LIMITS
 from stop_chain import stopping_content, stopping_station
 
-from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.supply import check_supply
 from softcr_hardware.ethercat.terminals import Station
-from softcr_hardware.safety import Action, Latch
-from softcr_runtime.command_packets import CommandPacket
+from softcr_hardware.safety.safety import Action, Latch
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 
 class Bench:

@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_learning.strain.baselines.checkpoint import resume, save, trained
-from softcr_learning.strain.baselines.marker_model import MarkerModel, Units
-from softcr_learning.strain.baselines.marker_motion import MarkerMotion, marker_motion
-from softcr_learning.strain.baselines.networks import (
+from softcr_models.errors import UserError
+from softcr_papers.valadas2024.learning.baselines.checkpoint import resume, save, trained
+from softcr_papers.valadas2024.learning.baselines.marker_model import MarkerModel, Units
+from softcr_papers.valadas2024.learning.baselines.marker_motion import MarkerMotion, marker_motion
+from softcr_papers.valadas2024.learning.baselines.networks import (
     NETWORKS,
     CoupledOscillators,
     LagrangianNetwork,
     NeuralODE,
     make_network,
 )
-from softcr_learning.strain.baselines.presets import preset
-from softcr_learning.strain.baselines.training import (
+from softcr_papers.valadas2024.learning.baselines.presets import preset
+from softcr_papers.valadas2024.learning.baselines.training import (
     Stage,
     Trainer,
     TrainingSettings,
     trajectory_error,
 )
-from softcr_models.errors import UserError
 
 COORDINATES, TORQUES = 3, 2
 
@@ -309,8 +309,8 @@ def count(network: torch.nn.Module) -> int:
 
 
 def test_rates_of_markers_are_derivatives_of_their_poses():
-    from softcr_learning.strain.simulated import simulated_motion
-    from softcr_models.robot import load_strain_arm
+    from softcr_models.robots.robot import load_strain_arm
+    from softcr_papers.valadas2024.learning.simulated import simulated_motion
 
     numbers = load_strain_arm("pcs_two_segments").numbers
     starts = np.array([[10.0, 0.05, 0.02, -8.0, 0.0, 0.03]])

@@ -8,7 +8,7 @@ from scipy.integrate import quad_vec
 from softcr_models import UserError, load_robot
 from softcr_models.model import Lagrangian, nominal_parameters
 from softcr_models.models import make_model
-from softcr_models.robot import available_robots, load_strain_arm
+from softcr_models.robots.robot import available_robots, load_strain_arm
 from softcr_models.strain.arm import identified_arm
 from softcr_models.strain.dynamics import StrainDynamics
 from softcr_models.strain.integration import Integration, simulate, typical_state

@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from softcr_learning.strain.camera import Camera, Marks
-from softcr_learning.strain.gaps import fill_gaps
 from softcr_models import UserError
 from softcr_models.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.learning.camera import Camera, Marks
+from softcr_papers.valadas2024.learning.gaps import fill_gaps
 
 LENGTH = 0.17
 CHAIN = StrainKinematics(np.array([0.07, 0.1]))
@@ -24,7 +24,7 @@ def a_shape(turns, linear=(0.0, 0.0)):
 @pytest.fixture(scope="module")
 def images():
     pytest.importorskip("cv2")
-    from softcr_learning.strain import images
+    from softcr_papers.valadas2024.learning import images
 
     return images
 
@@ -82,7 +82,7 @@ def test_a_hidden_mark_gets_one_line(images):
 
 
 def test_without_opencv_a_line_says_what_to_install(monkeypatch):
-    from softcr_learning.strain import images
+    from softcr_papers.valadas2024.learning import images
 
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(UserError, match=r"pip install 'softcr\[images\]'"):

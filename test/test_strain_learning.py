@@ -5,35 +5,35 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softcr_learning.strain.basis import Basis, acceleration_rows, weak_rows
-from softcr_learning.strain.fusion import FusionSettings, fuse, fuse_to, sweep
-from softcr_learning.strain.learn import (
+from softcr_models import UserError
+from softcr_models.robots.robot import load_strain_arm
+from softcr_models.strain.affine_curvature import affine_poses
+from softcr_models.strain.dynamics import StrainDynamics
+from softcr_models.strain.integration import simulate
+from softcr_models.strain.kinematics import StrainKinematics
+from softcr_models.strain.strain_model import LagrangianModel
+from softcr_papers.valadas2024.learning.basis import Basis, acceleration_rows, weak_rows
+from softcr_papers.valadas2024.learning.fusion import FusionSettings, fuse, fuse_to, sweep
+from softcr_papers.valadas2024.learning.learn import (
     LearnSettings,
     learn,
     learn_dynamics,
     regression_of_strains,
 )
-from softcr_learning.strain.material import regress_material
-from softcr_learning.strain.motion import ShapeMotion
-from softcr_learning.strain.regression import SolverSettings, regress
-from softcr_learning.strain.shape_fit import (
+from softcr_papers.valadas2024.learning.material import regress_material
+from softcr_papers.valadas2024.learning.motion import ShapeMotion
+from softcr_papers.valadas2024.learning.regression import SolverSettings, regress
+from softcr_papers.valadas2024.learning.shape_fit import (
     PoseNoise,
     fit_strains,
     nearest_markers,
     refine_lengths,
     shape_errors,
 )
-from softcr_learning.strain.simulated import simulated_motion, tip_errors
-from softcr_learning.strain.smoothing import Smoothing
-from softcr_learning.strain.sparsification import Stiffest, sparsify
-from softcr_models import UserError
-from softcr_models.robot import load_strain_arm
-from softcr_models.strain.affine_curvature import affine_poses
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import simulate
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.strain_model import LagrangianModel
-from softcr_studies.valadas2024.robots import CASES, sine_torques
+from softcr_papers.valadas2024.learning.simulated import simulated_motion, tip_errors
+from softcr_papers.valadas2024.learning.smoothing import Smoothing
+from softcr_papers.valadas2024.learning.sparsification import Stiffest, sparsify
+from softcr_papers.valadas2024.studies.robots import CASES, sine_torques
 
 ONE, TWO, _, STIFF_SHEAR, STIFF_BOTH = CASES
 SIZES = np.array([60.0, 0.25, 0.25])

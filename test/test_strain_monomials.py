@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from softcr_learning.strain.monomials import learn_monomials, monomial_basis
 from softcr_models import UserError
-from softcr_models.robot import load_strain_arm
+from softcr_models.robots.robot import load_strain_arm
 from softcr_models.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.learning.monomials import learn_monomials, monomial_basis
 
 ONE = load_strain_arm("pcs_one_segment").numbers
 TWO = load_strain_arm("pcs_two_segments").numbers

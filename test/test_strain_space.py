@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.robot import load_strain_arm
+from softcr_models.robots.robot import load_strain_arm
 from softcr_models.strain.dynamics import StrainDynamics
 from softcr_models.strain.kinematics import transforms
 from softcr_models.strain.spatial import SpatialDynamics, SpatialNumbers

@@ -11,28 +11,28 @@ import pytest
 from domains import fresh_domain
 
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 from softcr_control.strain_references import SETPOINTS, StrainSetpoints, StrainSines
 from softcr_control.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.shape_estimator import ShapeEstimator, ShapeSettings
-from softcr_hardware.strain_plant import StrainPlant, StrainPlantSettings
-from softcr_learning.strain.bag_recordings import bag_motion
 from softcr_models import UserError
-from softcr_models.robot import load_robot, load_strain_arm
+from softcr_models.robots.robot import load_robot, load_strain_arm
 from softcr_models.strain.arm import StrainArm
 from softcr_models.strain.dynamics import StrainDynamics
 from softcr_models.strain.integration import Integration, simulate
 from softcr_models.strain.strain_model import LagrangianModel, StrainModelSettings
+from softcr_papers.valadas2024.learning.bag_recordings import bag_motion
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.messages import MessageError
-from softcr_runtime.values import ReferenceRows
-from softcr_runtime.virtual_run import run_system
+from softcr_runtime.blocks.values import ReferenceRows
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.messages import MessageError
+from softcr_simulation.strain_plant import StrainPlant, StrainPlantSettings
 from softcr_tools import cli
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.shape import size_of
 
@@ -147,7 +147,7 @@ def test_the_viewer_bends_a_robot_by_its_strains():
 
 
 def test_a_hanging_robot_hangs_in_the_world():
-    from softcr_runtime.frames import base_in_world
+    from softcr_runtime.wire.frames import base_in_world
 
     along = base_in_world(TWO)[:3, :3] @ [0.0, 0.0, 1.0]
     np.testing.assert_allclose(along, [0.0, 0.0, -1.0], atol=1e-12)

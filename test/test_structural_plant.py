@@ -4,19 +4,19 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from softcr_hardware.beam.beam import Beam
-from softcr_hardware.beam.element import moved, relative_log, strain_maps
-from softcr_hardware.different_robot import different_robot
-from softcr_hardware.plant_effects.acting_pressures import ActingPressures
-from softcr_hardware.plant_effects.camera import Camera
-from softcr_hardware.plant_effects.softening import Softening
-from softcr_hardware.plant_effects.valves import Valves
-from softcr_hardware.plant_errors import PlantErrors, load_plant_errors
-from softcr_hardware.plants import RodPlant, RodPlantSettings
-from softcr_hardware.structural_plant import StructuralPlant
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import rod_inputs
+from softcr_simulation.beam.beam import Beam
+from softcr_simulation.beam.element import moved, relative_log, strain_maps
+from softcr_simulation.different_robot import different_robot
+from softcr_simulation.plant_effects.acting_pressures import ActingPressures
+from softcr_simulation.plant_effects.camera import Camera
+from softcr_simulation.plant_effects.softening import Softening
+from softcr_simulation.plant_effects.valves import Valves
+from softcr_simulation.plant_errors import PlantErrors, load_plant_errors
+from softcr_simulation.plants import RodPlant, RodPlantSettings
+from softcr_simulation.structural_plant import StructuralPlant
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1.0 / 70.0

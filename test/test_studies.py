@@ -9,17 +9,17 @@ import pytest
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_studies import catalogue, command
-from softcr_studies.catalogue import load_study, named_studies, study_files
-from softcr_studies.cell import Cell, StudySettings
-from softcr_studies.compare import compare, print_comparison, table_of
-from softcr_studies.compare import words as told
-from softcr_studies.page import write_pages
-from softcr_studies.results import Results, Store
-from softcr_studies.runner import Runner, check_needs
-from softcr_studies.study import Metric, Study
-from softcr_studies.table import Row, read_table, write_table
-from softcr_studies.workers import LocalWorkers
+from softcr_studies.frame import catalogue, command
+from softcr_studies.frame.catalogue import load_study, named_studies, study_files
+from softcr_studies.frame.cell import Cell, StudySettings
+from softcr_studies.frame.compare import compare, print_comparison, table_of
+from softcr_studies.frame.compare import words as told
+from softcr_studies.frame.page import write_pages
+from softcr_studies.frame.results import Results, Store
+from softcr_studies.frame.runner import Runner, check_needs
+from softcr_studies.frame.study import Metric, Study
+from softcr_studies.frame.table import Row, read_table, write_table
+from softcr_studies.frame.workers import LocalWorkers
 
 STUDY_FILE = """
 from dataclasses import dataclass
@@ -212,7 +212,7 @@ def test_later_cells_follow_from_results(runner, monkeypatch):
 
     study = Study("own/stages", "", "stages", run_cell, ("first",), ("m",), later=later,
                   metrics=(Metric("square", "-", "square"),))  # fmt: skip
-    for module in ("softcr_studies.runner", "softcr_studies.workers"):
+    for module in ("softcr_studies.frame.runner", "softcr_studies.frame.workers"):
         monkeypatch.setattr(f"{module}.load_study", lambda place: study)
         monkeypatch.setattr(f"{module}.file_of", lambda place: study_files()["control/any-model"])
     directory = runner.run("own/stages", StudySettings(seeds=4))

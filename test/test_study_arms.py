@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, load_robot
-from softcr_models.rod_rows import interval_counts
-from softcr_studies.cell import Cell
+from softcr_models.rod_model.rows import interval_counts
 from softcr_studies.control import arms
+from softcr_studies.frame.cell import Cell
 
 
 def figures(result):

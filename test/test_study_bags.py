@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_hardware.different_plant import Difference
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.messages import pressures_to_message
 from softcr_runtime.replay.bag_replay import ReplayTask
-from softcr_studies.tracking_loop import FAST, reference_of, run_loop
+from softcr_runtime.wire.messages import pressures_to_message
+from softcr_simulation.different_plant import Difference
+from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 from softcr_tools import report
 from softcr_tools.replay.offline import replay
 

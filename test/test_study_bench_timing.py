@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.chambers import ChamberErrors
+from softcr_hardware.emulation.virtual_devices import EmulatedBench, devices_of
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.virtual_devices import EmulatedBench, devices_of
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime import virtual
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.settings import NodeSettings, build_settings
-from softcr_runtime.system import Computing, Part, System
-from softcr_runtime.virtual import VirtualExecutor
-from softcr_studies.cell import Cell
+from softcr_runtime.blocks import virtual
+from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.system import Computing, Part, System
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_runtime.settings.node_settings import NodeSettings, build_settings
+from softcr_studies.frame.cell import Cell
+from softcr_studies.frame.runner import TABLE, Runner
+from softcr_studies.frame.table import read_table
 from softcr_studies.robustness import bench_timing
 from softcr_studies.robustness.bench_timing import (
     PERIOD,
@@ -38,9 +40,7 @@ from softcr_studies.robustness.bench_timing import (
     run,
     run_bench,
 )
-from softcr_studies.runner import TABLE, Runner
-from softcr_studies.table import read_table
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025")

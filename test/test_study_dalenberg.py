@@ -9,14 +9,16 @@ from rich.console import Console
 
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
-from softcr_models.robot import load_arm
-from softcr_runtime.settings import build_settings
-from softcr_studies.catalogue import load_study
-from softcr_studies.cell import Cell
-from softcr_studies.dalenberg2024 import hardware_experiments, robot_1, robots, section_lengths
-from softcr_studies.dalenberg2024.published import PRINTED, Comparison
-from softcr_studies.dalenberg2024.robot_2 import ARRANGEMENTS
-from softcr_studies.dalenberg2024.section_lengths import (
+from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.studies import (
+    hardware_experiments,
+    robot_1,
+    robots,
+    section_lengths,
+)
+from softcr_papers.dalenberg2024.studies.published import PRINTED, Comparison
+from softcr_papers.dalenberg2024.studies.robot_2 import ARRANGEMENTS
+from softcr_papers.dalenberg2024.studies.section_lengths import (
     CENTRE,
     CHAIN,
     FIRST_LENGTHS,
@@ -26,9 +28,12 @@ from softcr_studies.dalenberg2024.section_lengths import (
     simulate,
     straight_start,
 )
-from softcr_studies.dalenberg2024.setpoint_run import FIXED, steer
-from softcr_studies.runner import Runner
-from softcr_studies.workers import LocalWorkers
+from softcr_papers.dalenberg2024.studies.setpoint_run import FIXED, steer
+from softcr_runtime.settings.node_settings import build_settings
+from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.cell import Cell
+from softcr_studies.frame.runner import Runner
+from softcr_studies.frame.workers import LocalWorkers
 
 SLOWED = "A-PCC, Γ / 1000"
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_learning.surrogate.time_to_musts import TimeToMusts
 from softcr_models.devices import what_cuda_lacks
-from softcr_studies.cell import Cell
-from softcr_studies.page import study_section
+from softcr_papers.licher2025.training.time_to_musts import TimeToMusts
+from softcr_studies.frame.cell import Cell
+from softcr_studies.frame.page import study_section
+from softcr_studies.frame.table import read_table
 from softcr_studies.speed import gpu, gpu_batches, gpu_kit, gpu_loops, gpu_training, gpu_wheels
 from softcr_studies.speed.gpu_batches import GpuEffort
 from softcr_studies.speed.gpu_loops import LoopOf
 from softcr_studies.speed.timing import Skipped
-from softcr_studies.table import read_table
 
 SMALL = GpuEffort(
     repeats=3, seconds=0.1, periods=8, largest=256, loop_seconds=0.5, training_seconds=1.0
@@ -218,7 +218,9 @@ def test_when_a_training_is_good_enough(monkeypatch, reached):
         }
         return TimeToMusts(3.0, 2.0, 20.0, 0.5, 6000, 300.0, {}, reached, figures)
 
-    monkeypatch.setattr("softcr_learning.surrogate.time_to_musts.time_to_musts", time_to_musts)
+    monkeypatch.setattr(
+        "softcr_papers.licher2025.training.time_to_musts.time_to_musts", time_to_musts
+    )
     monkeypatch.setattr(gpu_training, "require_gpu", lambda: None)
     found = gpu_training.until_good_enough(GpuEffort(training_seconds=10.0))
     assert found["reached"] == pytest.approx(math.nan if reached is None else reached, nan_ok=True)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_control.koopman_selection import grid
+from softcr_control.koopman.selection import grid
 from softcr_models.errors import UserError
+from softcr_studies.frame.runner import TABLE, Runner, check_needs
+from softcr_studies.frame.table import read_table
 from softcr_studies.recordings import koopman
 from softcr_studies.recordings.koopman import (
     HOLD,
@@ -14,8 +16,6 @@ from softcr_studies.recordings.koopman import (
     load_recordings,
     recordings_of,
 )
-from softcr_studies.runner import TABLE, Runner, check_needs
-from softcr_studies.table import read_table
 
 PERIOD = 0.125  # exact in binary
 SMALL = {

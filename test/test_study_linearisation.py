@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, load_robot
-from softcr_models.linear_rod import LinearRod
 from softcr_models.prediction import RodPrediction
-from softcr_runtime.bags.reading import Bag
-from softcr_runtime.bags.signals import read_signals
-from softcr_studies.licher2025.linearisation import (
+from softcr_models.rod_model.linear_rod import LinearRod
+from softcr_papers.licher2025.studies.linearisation import (
     AMPLITUDES,
     CUTOFF,
     HOLD,
@@ -19,8 +17,10 @@ from softcr_studies.licher2025.linearisation import (
     growth,
     sequence,
 )
-from softcr_studies.results import Results, Store
-from softcr_studies.tracking_loop import PERIOD
+from softcr_runtime.bags.reading import Bag
+from softcr_runtime.bags.signals import read_signals
+from softcr_studies.frame.results import Results, Store
+from softcr_studies.loops.tracking_loop import PERIOD
 
 ROBOT = load_robot("licher2025")
 ROD = CosseratRod(ROBOT, 3)

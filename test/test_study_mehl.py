@@ -8,18 +8,18 @@ import pytest
 from rich.console import Console
 from scipy.integrate import solve_ivp
 
-from softcr_estimation.identification.constant_curvature import FITTED, identified
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.errors import UserError
-from softcr_runtime.settings import build_settings
-from softcr_studies.catalogue import load_study
-from softcr_studies.mehl2024.base_sensor_filter import CC_UKF, IDENTIFIED, ROD_UKF, scores
-from softcr_studies.mehl2024.filters import FILTERS, PUBLISHED, corrected, see_as_rod
-from softcr_studies.mehl2024.plant import DT, sensed_run, table_one_robot
-from softcr_studies.runner import Runner
-from softcr_studies.study import Metric
-from softcr_studies.table import Row
-from softcr_studies.workers import LocalWorkers
+from softcr_papers.mehl2024.identification import FITTED, identified
+from softcr_papers.mehl2024.studies.base_sensor_filter import CC_UKF, IDENTIFIED, ROD_UKF, scores
+from softcr_papers.mehl2024.studies.filters import FILTERS, PUBLISHED, corrected, see_as_rod
+from softcr_papers.mehl2024.studies.plant import DT, sensed_run, table_one_robot
+from softcr_runtime.settings.node_settings import build_settings
+from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.runner import Runner
+from softcr_studies.frame.study import Metric
+from softcr_studies.frame.table import Row
+from softcr_studies.frame.workers import LocalWorkers
 
 NAME = "mehl2024/base-sensor-filter"
 HEIGHT = 0.024

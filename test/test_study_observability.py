@@ -11,10 +11,10 @@ from softcr_estimation.identification.information import (
     tip_information,
 )
 from softcr_models import load_robot
+from softcr_models.chain.pressure import PressureLag
 from softcr_models.errors import UserError
-from softcr_models.pressure import PressureLag
 from softcr_runtime.bags.offline_bag import OfflineBag
-from softcr_runtime.messages import pressures_to_message
+from softcr_runtime.wire.messages import pressures_to_message
 from softcr_studies.robustness.observability import (
     PERIOD,
     PLANNED,

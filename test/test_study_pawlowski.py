@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from softcr_models.reference.implicit_motion import ImplicitMotion
-from softcr_models.reference.reference_rod import Loads, ReferenceRod
-from softcr_studies.pawlowski2019 import dynamics, solvers, statics, work_precision
-from softcr_studies.pawlowski2019.robots import lying
+from softcr_papers.pawlowski2019.reference.implicit_motion import ImplicitMotion
+from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod
+from softcr_papers.pawlowski2019.studies import dynamics, solvers, statics, work_precision
+from softcr_papers.pawlowski2019.studies.robots import lying
+from softcr_studies.frame.study import Cell
 from softcr_studies.speed.work_precision import inputs_of
-from softcr_studies.study import Cell
 
 
 def test_truth_is_that_of_another_integrator():

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from softcr_studies.pawlowski2019 import lookahead, mpc, quasi_static, table_4_1, targets
-from softcr_studies.pawlowski2019.columns import COLUMNS, far_sighted, kirchhoff
-from softcr_studies.pawlowski2019.known_state import followed
-from softcr_studies.pawlowski2019.reach import NearOnce
-from softcr_studies.pawlowski2019.robots import floating
-from softcr_studies.study import Cell
-from softcr_studies.table import Row, write_table
+from softcr_papers.pawlowski2019.studies import lookahead, mpc, quasi_static, table_4_1, targets
+from softcr_papers.pawlowski2019.studies.columns import COLUMNS, far_sighted, kirchhoff
+from softcr_papers.pawlowski2019.studies.known_state import followed
+from softcr_papers.pawlowski2019.studies.reach import NearOnce
+from softcr_papers.pawlowski2019.studies.robots import floating
+from softcr_studies.frame.study import Cell
+from softcr_studies.frame.table import Row, write_table
 
 
 def test_circles_lie_where_tendons_hold_the_tip():

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from softcr_hardware.plant_errors import PlantErrors, about_field
 from softcr_models import load_robot
-from softcr_studies.closed_loop import mean_error_mm
+from softcr_simulation.plant_errors import PlantErrors, about_field
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 from softcr_studies.robustness.plants import NAMED, STUDY, cases
-from softcr_studies.tracking_loop import FAST, reference_of, run_loop
 
 ROBOT = load_robot("licher2025")
 

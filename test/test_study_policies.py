@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, load_robot
-from softcr_studies.cell import Cell
-from softcr_studies.learning import policies, robots
-from softcr_studies.tracking_loop import FAST, controller_parameters
+from softcr_papers.pawlowski2019.studies import learned_policies as policies
+from softcr_papers.pawlowski2019.studies import learned_robots as robots
+from softcr_studies.frame.cell import Cell
+from softcr_studies.loops.tracking_loop import FAST, controller_parameters
 
 
 def test_a_plant_differs_in_what_is_said_and_in_its_grid():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from softcr_hardware.ethercat.pressure_guard.detectors import PressureFault
+from softcr_studies.frame.study import Cell
 from softcr_studies.robustness.pressure_faults import COLUMNS, LOW, station_of
 from softcr_studies.robustness.random_faults import (
     STUDY,
@@ -13,7 +14,6 @@ from softcr_studies.robustness.random_faults import (
     random_setpoint,
     sequence,
 )
-from softcr_studies.study import Cell
 
 T = np.arange(1000) * 1e-3
 

@@ -5,13 +5,13 @@ import pytest
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.block import Output
-from softcr_runtime.values import Pose, StateEstimate
+from softcr_runtime.blocks.block import Output
+from softcr_runtime.blocks.values import Pose, StateEstimate
 from softcr_studies.control import repetition
+from softcr_studies.frame.study import Cell
+from softcr_studies.loops.tracking_loop import PERIOD
+from softcr_studies.loops.whole_loops import OURS, WITHOUT
 from softcr_studies.robustness import chain_identification
-from softcr_studies.study import Cell
-from softcr_studies.tracking_loop import PERIOD
-from softcr_studies.whole_loops import OURS, WITHOUT
 
 
 def test_what_cameras_lost_lies_between_its_neighbours():

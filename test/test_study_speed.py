@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_studies.catalogue import load_study
-from softcr_studies.page import study_section
-from softcr_studies.runner import Runner
+from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.page import study_section
+from softcr_studies.frame.runner import Runner
+from softcr_studies.frame.study import Must
+from softcr_studies.frame.table import read_table
 from softcr_studies.speed import bus, integrators, motion, pyelastica, timing
 from softcr_studies.speed.controller import BESIDE
 from softcr_studies.speed.timing import Baseline, Effort, Skipped, speed_study
-from softcr_studies.study import Must
-from softcr_studies.table import read_table
 
 ROBOT = load_robot("licher2025")
 SMALL = Effort(repeats=3, seconds=0.2, periods=8)

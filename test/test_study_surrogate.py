@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from softcr_learning.surrogate.verification import MOTIONS
 from softcr_models.errors import UserError
+from softcr_papers.licher2025.studies import surrogate_accuracy
+from softcr_papers.licher2025.studies.surrogate_accuracy import FAMILY, STUDY, TIMES
+from softcr_papers.licher2025.studies.surrogate_steps import StepTime
+from softcr_papers.licher2025.training.verification import MOTIONS
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_studies.cell import Cell
-from softcr_studies.licher2025 import surrogate_accuracy
-from softcr_studies.licher2025.surrogate_accuracy import FAMILY, STUDY, TIMES
-from softcr_studies.results import Results, Store
-from softcr_studies.speed.surrogate_steps import StepTime
+from softcr_studies.frame.cell import Cell
+from softcr_studies.frame.results import Results, Store
 
 WAYS = [
     ("exact rod, float32", 1),

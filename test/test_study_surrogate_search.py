@@ -10,15 +10,14 @@ import torch
 from rich.console import Console
 from surrogate_models import SMALL, quick_fits
 
-from softcr_learning.surrogate.training_settings import TrainingSettings
 from softcr_models.errors import UserError
-from softcr_studies.catalogue import load_study
-from softcr_studies.runner import Runner
-from softcr_studies.search import Search, Tried
-from softcr_studies.speed import surrogate_steps
-from softcr_studies.table import read_table
-from softcr_studies.tuning import surrogate_recipes, surrogate_structure
-from softcr_studies.tuning.surrogate_recipes import RECIPES, settings_of
+from softcr_papers.licher2025.studies import surrogate_recipes, surrogate_steps, surrogate_structure
+from softcr_papers.licher2025.studies.surrogate_recipes import RECIPES, settings_of
+from softcr_papers.licher2025.training.training_settings import TrainingSettings
+from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.runner import Runner
+from softcr_studies.frame.search import Search, Tried
+from softcr_studies.frame.table import read_table
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})
 QUIET = Console(file=io.StringIO())
@@ -41,7 +40,7 @@ def test_every_recipe_is_trained_and_judged(tmp_path, monkeypatch):
             update={"iterations": 2, "trajectories": 16, "box_samples": 64, "physics_points": 4}
         ),
     }
-    study = load_study("tuning/surrogate-recipes")
+    study = load_study("licher2025/surrogate-recipes")
     monkeypatch.setattr(surrogate_recipes, "TICKS", 30)
     monkeypatch.setattr(surrogate_recipes, "LONG", (3, 40))
     few_repeats = surrogate_steps.STEPS.model_copy(update={"repeats": 1})
@@ -73,7 +72,7 @@ def test_a_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatc
     few = FEW.model_copy(update={"validate_every": 0.2})
     monkeypatch.setattr(surrogate_structure, "settings_of", tiny)
     monkeypatch.setattr(surrogate_structure, "fixed_settings", lambda settings: few)
-    study, storage = load_study("tuning/surrogate-structure"), f"sqlite:///{tmp_path}/trials.db"
+    study, storage = load_study("licher2025/surrogate-structure"), f"sqlite:///{tmp_path}/trials.db"
     for wanted in (2, 3):  # the second run goes on where the first has ended
         settings = study.settings(trials=wanted, storage=storage)
         directory = Runner(tmp_path, console=QUIET).run(study.name, settings)
@@ -97,7 +96,7 @@ def test_a_search_begins_with_what_is_shipped():
 
 
 def test_a_stopped_network_is_ranked_by_its_last_validation(tmp_path):
-    study = load_study("tuning/surrogate-structure")
+    study = load_study("licher2025/surrogate-structure")
     cell = study.cells(study.settings())[3]
 
     def objective(trial):
@@ -113,7 +112,7 @@ def test_a_stopped_network_is_ranked_by_its_last_validation(tmp_path):
 
 
 def test_unusable_storage_is_one_line(tmp_path):
-    study = load_study("tuning/surrogate-structure")
+    study = load_study("licher2025/surrogate-structure")
     settings = study.settings(storage="nosuchdatabase://here")
     with pytest.raises(UserError, match="storage 'nosuchdatabase://here': cannot be opened"):
         surrogate_structure.SEARCH.open(settings, tmp_path)

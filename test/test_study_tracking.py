@@ -8,29 +8,29 @@ import numpy as np
 import pytest
 
 from softcr_control.controller import ControllerBlock
-from softcr_control.koopman import Lift
-from softcr_control.koopman_lqr import Weights
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_hardware.different_plant import Difference, plant_of
+from softcr_control.koopman.lifted_model import Lift
+from softcr_control.koopman.lqr import Weights
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_models.rod.description import rod_inputs
+from softcr_papers.licher2025.studies import adaptation, compliance
 from softcr_runtime.bags.reading import Bag
-from softcr_studies import koopman_baseline, tracking_study
-from softcr_studies.catalogue import load_study, study_files
-from softcr_studies.cell import Cell
+from softcr_simulation.different_plant import Difference, plant_of
 from softcr_studies.control.rate import CASES as RATES
-from softcr_studies.koopman_baseline import Recipe, baseline, cache_directory, random_steps
-from softcr_studies.licher2025 import adaptation, compliance
-from softcr_studies.results import Results, Store
-from softcr_studies.robustness import model_errors
-from softcr_studies.tracking_loop import (
+from softcr_studies.frame.catalogue import load_study, study_files
+from softcr_studies.frame.cell import Cell
+from softcr_studies.frame.results import Results, Store
+from softcr_studies.loops import koopman_baseline, tracking_study
+from softcr_studies.loops.koopman_baseline import Recipe, baseline, cache_directory, random_steps
+from softcr_studies.loops.tracking_loop import (
     FAST,
     Case,
     controller_parameters,
     reference_of,
     run_loop,
 )
-from softcr_studies.tracking_study import METHODS, PREDICTIVE, SHIPPED
+from softcr_studies.loops.tracking_study import METHODS, PREDICTIVE, SHIPPED
+from softcr_studies.robustness import model_errors
 
 ROBOT = load_robot("licher2025")
 QUICK = Recipe(

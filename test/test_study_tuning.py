@@ -16,18 +16,18 @@ from rich.console import Console
 
 from softcr_control.controller_file import named_settings
 from softcr_estimation import EstimatorSettings, RodEstimator
-from softcr_hardware.different_plant import Difference
-from softcr_hardware.plant import Mismatch
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.particle_swarm import particle_swarm
+from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
-from softcr_studies.catalogue import load_study
-from softcr_studies.runner import Runner
-from softcr_studies.search import Tried, ranked
-from softcr_studies.table import read_table
+from softcr_simulation.different_plant import Difference
+from softcr_simulation.plant import Mismatch
+from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.runner import Runner
+from softcr_studies.frame.search import Tried, ranked
+from softcr_studies.frame.table import read_table
 from softcr_studies.tuning import controllers, tuned
 from softcr_studies.tuning import filter as filter_study
 from softcr_studies.tuning.controllers import (

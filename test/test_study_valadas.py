@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from softcr_models.strain.kinematics import strains_between
-from softcr_studies.study import Cell
-from softcr_studies.valadas2024 import exact_rod, fusion, regression, rod_motion
-from softcr_studies.valadas2024.robots import CASES, sine_torques
+from softcr_papers.valadas2024.studies import exact_rod, fusion, regression, rod_motion
+from softcr_papers.valadas2024.studies.robots import CASES, sine_torques
+from softcr_studies.frame.study import Cell
 
 
 def test_torques_of_the_test_are_the_published_ones():

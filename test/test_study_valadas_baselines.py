@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from softcr_studies.study import Cell
-from softcr_studies.valadas2024 import baselines, markers
+from softcr_papers.valadas2024.studies import baselines, markers
+from softcr_studies.frame.study import Cell
 
 
 def test_begin_of_the_test_is_the_straight_robot():

@@ -10,14 +10,14 @@ import pytest
 from rich.console import Console
 
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_studies.catalogue import load_study
-from softcr_studies.runner import Runner
+from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.runner import Runner
+from softcr_studies.frame.table import read_table
 from softcr_studies.speed import arms, work_precision
 from softcr_studies.speed.arms import ARMS, PERIOD
 from softcr_studies.speed.beside import answers
 from softcr_studies.speed.timing import Skipped
 from softcr_studies.speed.work_precision import ELASTICA, OURS, SOROMOX, WorkSettings
-from softcr_studies.table import read_table
 
 STUDY = "speed/work-precision"
 SMALL = WorkSettings(periods=12)

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_models.warm_up import ensure_warm
-from softcr_studies.catalogue import load_study
-from softcr_studies.runner import Runner
-from softcr_studies.workers import ClusterWorkers, LocalWorkers
+from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.runner import Runner
+from softcr_studies.frame.workers import ClusterWorkers, LocalWorkers
 
 pytest.importorskip("optuna", reason="needs optuna: pip install 'softcr[surrogate]'")
 
@@ -220,9 +220,9 @@ def test_a_search_on_a_cluster_loses_one_trial_with_a_worker(cluster, tmp_path):
 def test_a_run_that_is_killed_twice_goes_on(place, tmp_path):
     results = tmp_path / "killed"
     script = (
-        "import sys; from pathlib import Path; from softcr_studies.runner import Runner\n"
-        "from softcr_studies.catalogue import load_study\n"
-        "from softcr_studies.workers import LocalWorkers\n"
+        "import sys; from pathlib import Path; from softcr_studies.frame.runner import Runner\n"
+        "from softcr_studies.frame.catalogue import load_study\n"
+        "from softcr_studies.frame.workers import LocalWorkers\n"
         "if __name__ == '__main__':\n"
         "    Runner(Path(sys.argv[2]), LocalWorkers(int(sys.argv[3]))).run(\n"
         "        sys.argv[1], load_study(sys.argv[1]).settings())\n"

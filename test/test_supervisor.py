@@ -19,10 +19,10 @@ from rclpy.lifecycle import LifecycleNode  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from softcr_models.errors import UserError  # noqa: E402
-from softcr_runtime.ros_executor import node_services, run_nodes, supervisor  # noqa: E402
-from softcr_runtime.ros_executor.supervisor import Supervisor  # noqa: E402
-from softcr_runtime.running_systems import domain, running_namespaces  # noqa: E402
-from softcr_runtime.system import Part, System  # noqa: E402
+from softcr_runtime.blocks.system import Part, System  # noqa: E402
+from softcr_runtime.ros.executor import node_services, run_nodes, supervisor  # noqa: E402
+from softcr_runtime.ros.executor.supervisor import Supervisor  # noqa: E402
+from softcr_runtime.ros.running_systems import domain, running_namespaces  # noqa: E402
 
 NAMES = ("plant", "watcher", "mover")
 

@@ -12,17 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surrogate_models import SMALL, quick_fits, small_network
 
-from softcr_learning import checkpoints
-from softcr_learning.surrogate.initial_network import blank_network
-from softcr_learning.surrogate.losses import loop_error
-from softcr_learning.surrogate.rod_residual import RodResidual
-from softcr_learning.surrogate.sampling import draw_inputs, simulate
-from softcr_learning.surrogate.signals import FAMILIES, Signal
-from softcr_learning.surrogate.training import _compiled_loop, stage_at, train
-from softcr_learning.surrogate.training_settings import Stage, published_settings
-from softcr_learning.surrogate.verification import Verification
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
+from softcr_models.files import checkpoints
 from softcr_models.model import told_by
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
@@ -38,6 +30,14 @@ from softcr_models.surrogate.coordinates import (
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
+from softcr_papers.licher2025.training.initial_network import blank_network
+from softcr_papers.licher2025.training.losses import loop_error
+from softcr_papers.licher2025.training.rod_residual import RodResidual
+from softcr_papers.licher2025.training.sampling import draw_inputs, simulate
+from softcr_papers.licher2025.training.signals import FAMILIES, Signal
+from softcr_papers.licher2025.training.training import _compiled_loop, stage_at, train
+from softcr_papers.licher2025.training.training_settings import Stage, published_settings
+from softcr_papers.licher2025.training.verification import Verification
 
 PERIOD = 1 / 70
 
@@ -562,7 +562,7 @@ def test_a_stopped_training_goes_on_where_it_was(tmp_path):
         if progress.phase == "training" and progress.done >= 0.5:
             raise Stopped
 
-    from softcr_learning.surrogate import training
+    from softcr_papers.licher2025.training import training
 
     trainer_run = training._Trainer.run
 

@@ -6,12 +6,6 @@ import pytest
 import torch
 from surrogate_models import SMALL, quick_fits
 
-from softcr_learning.surrogate.initial_network import blank_network
-from softcr_learning.surrogate.sampling import draw_inputs, simulate
-from softcr_learning.surrogate.signals import FAMILIES, Signal
-from softcr_learning.surrogate.training import fitting, train
-from softcr_learning.surrogate.training_settings import Stage, published_settings
-from softcr_learning.surrogate.verification import QUANTITIES, Verification
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
@@ -22,6 +16,12 @@ from softcr_models.surrogate.coordinates import quantity_scale
 from softcr_models.surrogate.ddpinn import inputs_of
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
+from softcr_papers.licher2025.training.initial_network import blank_network
+from softcr_papers.licher2025.training.sampling import draw_inputs, simulate
+from softcr_papers.licher2025.training.signals import FAMILIES, Signal
+from softcr_papers.licher2025.training.training import fitting, train
+from softcr_papers.licher2025.training.training_settings import Stage, published_settings
+from softcr_papers.licher2025.training.verification import QUANTITIES, Verification
 
 ARM, TENDONS = load_robot("two_segments"), load_robot("tendon_arm")
 PERIOD = 1 / 70

@@ -10,18 +10,18 @@ from surrogate_models import SMALL, quick_fits
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from softcr_learning import checkpoints
-from softcr_learning.surrogate import training
-from softcr_learning.surrogate.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
-from softcr_learning.surrogate.gathered_loop import gathered_loop_error
-from softcr_learning.surrogate.initial_network import blank_network
-from softcr_learning.surrogate.losses import loop_error
-from softcr_learning.surrogate.training import train
-from softcr_learning.surrogate.training_data import on_device, rod_data
-from softcr_learning.surrogate.training_settings import Stage
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
+from softcr_models.files import checkpoints
 from softcr_models.surrogate.architecture import Architecture
+from softcr_papers.licher2025.training import training
+from softcr_papers.licher2025.training.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
+from softcr_papers.licher2025.training.gathered_loop import gathered_loop_error
+from softcr_papers.licher2025.training.initial_network import blank_network
+from softcr_papers.licher2025.training.losses import loop_error
+from softcr_papers.licher2025.training.training import train
+from softcr_papers.licher2025.training.training_data import on_device, rod_data
+from softcr_papers.licher2025.training.training_settings import Stage
 
 ROBOT = load_robot("licher2025")
 ROD = CosseratRod(ROBOT, 5)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from surrogate_models import SMALL, quick_fits, small_network
 
-from softcr_learning.surrogate import time_to_musts
 from softcr_models.surrogate import files
-from softcr_studies import surrogate_verdict as verify
-from softcr_studies.speed import surrogate_steps
-from softcr_tools import train
+from softcr_papers.licher2025 import train
+from softcr_papers.licher2025.studies import surrogate_steps
+from softcr_papers.licher2025.studies import surrogate_verdict as verify
+from softcr_papers.licher2025.training import time_to_musts
 from softcr_tools.cli import main as softcr
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})

@@ -20,19 +20,19 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import recorded_configurations
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.system import Part
+from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
+from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_runtime.replay.recorded_run import RecordedRun
-from softcr_runtime.ros_executor.exchange import Wanted
-from softcr_runtime.sample import Sample
-from softcr_runtime.system import Part
-from softcr_runtime.values import ReferenceRows, StateEstimate
-from softcr_runtime.virtual_run import run_system
+from softcr_runtime.ros.executor.exchange import Wanted
 from softcr_tools.cli import main
-from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.replay.offline import replay
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_tools.running.exchanged_controller import other_controller
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 PERIOD = 1 / 70
 LIMITS = load_robot("licher2025").pressure_limits

@@ -15,8 +15,8 @@ import numpy as np
 import psutil
 import pytest
 
-from softcr_models.robot import load_robot
-from softcr_runtime.messages import plan_from_message, pressures_from_message
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.wire.messages import plan_from_message, pressures_from_message
 
 CHAMBERS = load_robot("licher2025").chamber_names
 # a small population: these tests are about the nodes, not about control

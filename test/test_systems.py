@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from softcr_models import devices, load_robot
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
-from softcr_runtime.settings import build_settings, declared_settings
-from softcr_runtime.system import Part, System
-from softcr_tools import option_checks
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.headline import changes_the_plant
-from softcr_tools.option_checks import where_it_computes
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.system import Part, System
+from softcr_runtime.settings.node_settings import build_settings, declared_settings
+from softcr_tools.running import option_checks
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.headline import changes_the_plant
+from softcr_tools.running.option_checks import where_it_computes
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 BAG = Path("somewhere/bag")
 

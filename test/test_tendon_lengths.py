@@ -8,21 +8,21 @@ import yaml
 from oracles.robot_files import TENSIONS, tendon, two_segments
 
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_hardware.plants import RodPlant
 from softcr_models.arguments import ArgumentError
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot, load_robot
+from softcr_models.files.yaml_files import read_mapping, validated, yaml_path
+from softcr_models.robots.robot import Robot, load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.description import has_tendon_lengths
 from softcr_models.rod.state import RodState
-from softcr_models.rod_rows import interval_counts, row_poses
-from softcr_models.tendon_lengths import tendon_lengths
-from softcr_models.yaml_files import read_mapping, validated, yaml_path
-from softcr_runtime.codecs import codec, expected_of
-from softcr_runtime.value_checks import check_value
-from softcr_runtime.virtual_run import run_system
-from softcr_studies.cell import Cell
-from softcr_studies.closed_loop import closed_loop
+from softcr_models.rod_model.rows import interval_counts, row_poses
+from softcr_models.rod_model.tendon_lengths import tendon_lengths
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.value_checks import check_value
+from softcr_simulation.plants import RodPlant
+from softcr_studies.frame.cell import Cell
+from softcr_studies.loops.closed_loop import closed_loop
 from softcr_tools import cli
 
 PITCH = 0.16

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from lying_sensors import EASY, LIMITS
 
-from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.ethercat.believing import PressureSensors
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.emulated_objects import ObjectDictionary, delivered
@@ -21,7 +21,7 @@ from softcr_hardware.ethercat.terminal_faults import TerminalFaults, parse_termi
 from softcr_hardware.ethercat.terminal_settings import settle, wanted_settings
 from softcr_hardware.ethercat.terminals import STATUS_TOGGLE, Station, Terminal, load_station
 from softcr_models.errors import UserError
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 STATION = load_station("licher2025")
 INPUTS, OUTPUTS = STATION.terminals[1:]

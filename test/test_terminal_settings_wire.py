@@ -14,8 +14,8 @@ from test_ethercat_wire import STATION, new_bus
 from wire import Emulator, cable, until
 
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
+from softcr_models.files.config import config_directory
 from softcr_tools.doctor.finding import Level
 from softcr_tools.doctor.terminals import terminals
 

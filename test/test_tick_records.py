@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sensor_msgs", reason="messages need ROS")
 
-from softcr_runtime.join import Tick
-from softcr_runtime.messages import MessageError
-from softcr_runtime.sample import Sample
-from softcr_runtime.tick_records import (
+from softcr_runtime.blocks.join import Tick
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.tick_records import (
     ACTION,
     IDLE,
     RESET,
@@ -21,6 +20,7 @@ from softcr_runtime.tick_records import (
     records_from_message,
     records_to_message,
 )
+from softcr_runtime.wire.messages import MessageError
 
 TOPICS = ("pressure/state", "mocap/tip/pose")
 NOW = 1_790_000_000_123_456_789  # of today's clocks: float64 alone would round it [ns]
@@ -60,7 +60,7 @@ def test_a_record_names_the_messages_that_a_tick_was_made_of():
 def test_a_cloud_of_something_else_is_refused():
     import numpy as np
 
-    from softcr_runtime.messages import cloud_message
+    from softcr_runtime.wire.messages import cloud_message
 
     with pytest.raises(MessageError, match="missing"):
         records_from_message(cloud_message(np.zeros((1, 2, 2)), ("x", "y"), 1, "node"))

@@ -12,23 +12,12 @@ from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 
 from softcr_control.controller import ControllerBlock
-from softcr_estimation.cc_block import CcEstimatorBlock
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_hardware.arm_plant import ArmPlant
-from softcr_hardware.model_plant import ModelPlant, ModelPlantSettings
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
-from softcr_hardware.simulator import Simulator
 from softcr_models import load_robot
-from softcr_runtime import clocks
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output
-from softcr_runtime.block_node import block_node_class
-from softcr_runtime.diagnostics import diagnostics_from_message
-from softcr_runtime.messages import clock_to_message, from_stamp, pressures_to_message
-from softcr_runtime.process import SupervisedExecutor
-from softcr_runtime.replay.recorded_events import before_time_went_back
-from softcr_runtime.replay.replayed import ReplayedBlock
-from softcr_runtime.sample import Sample
-from softcr_runtime.tick_records import (
+from softcr_papers.mehl2024.cc_block import CcEstimatorBlock
+from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.tick_records import (
     IDLE,
     JUMP,
     RESET,
@@ -37,8 +26,19 @@ from softcr_runtime.tick_records import (
     records_from_message,
     records_to_message,
 )
-from softcr_runtime.topics import TOPICS, qos
-from softcr_runtime.values import Pose
+from softcr_runtime.blocks.values import Pose
+from softcr_runtime.replay.recorded_events import before_time_went_back
+from softcr_runtime.replay.replayed import ReplayedBlock
+from softcr_runtime.ros import clocks
+from softcr_runtime.ros.block_node import block_node_class
+from softcr_runtime.ros.process import SupervisedExecutor
+from softcr_runtime.wire.diagnostics import diagnostics_from_message
+from softcr_runtime.wire.messages import clock_to_message, from_stamp, pressures_to_message
+from softcr_runtime.wire.topics import TOPICS, qos
+from softcr_simulation.arm_plant import ArmPlant
+from softcr_simulation.model_plant import ModelPlant, ModelPlantSettings
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.simulator import Simulator
 
 ROBOT = load_robot("licher2025")
 PERIOD = 14_285_714  # [ns]

@@ -13,7 +13,7 @@ from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import BASE_WRENCH
-from softcr_models.tip_force import TIP_FORCE, known_tip_force
+from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 
 DT = 1 / 70
 BENT = np.array([4e4, 0.0, 0.0])

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant, Surroundings
-from softcr_hardware.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
 from softcr_models import UserError, load_robot
-from softcr_models.obstacle_files import ObstacleFile, load_obstacles
+from softcr_models.robots.obstacle_files import ObstacleFile, load_obstacles
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.virtual_run import run_system
-from softcr_studies.cell import Cell
-from softcr_studies.closed_loop import closed_loop
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant, Surroundings
+from softcr_simulation.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
+from softcr_studies.frame.cell import Cell
+from softcr_studies.loops.closed_loop import closed_loop
 from softcr_tools import cli
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import summarize

@@ -8,10 +8,10 @@ import yaml
 
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models import UserError, load_robot
-from softcr_models.config import config_directory
-from softcr_models.number_types import within
-from softcr_models.obstacle_files import load_obstacles
-from softcr_models.yaml_files import read_mapping
+from softcr_models.files.config import config_directory
+from softcr_models.files.number_types import within
+from softcr_models.files.yaml_files import read_mapping
+from softcr_models.robots.obstacle_files import load_obstacles
 
 
 def written(tmp_path, folder, name, place, value):

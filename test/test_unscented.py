@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from softcr_estimation import UnscentedFilter
-from softcr_estimation.square_root import downdated, factor_of, factor_of_sum
+from softcr_estimation.filters.square_root import downdated, factor_of, factor_of_sum
 
 TABLE_VI = {"alpha": 0.1, "beta": 1.097, "kappa": 10.13}
 SEVEN_NOISE = np.array([0.05, 0.05, 0.05, 0.3, 0.3, 0.3, 0.02])

@@ -14,24 +14,24 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from softcr_hardware.actuator import EmulatedActuator
 from softcr_hardware.backoff import Backoff
-from softcr_hardware.commands import CommandJudge
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.faults import DELAY, FAULT_KINDS, FaultInjector
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.interfaces import own_interface
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
-from softcr_hardware.faults import DELAY, FAULT_KINDS, FaultInjector
 from softcr_hardware.nodes.valves import Operator, Valves
-from softcr_hardware.safety import Action
-from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.safety.commands import CommandJudge
+from softcr_hardware.safety.safety import Action
+from softcr_hardware.safety.settings import SafetySettings
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.messages import MessageError, plan_to_message
-from softcr_runtime.sample import Sample
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.wire.messages import MessageError, plan_to_message
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025").model_copy(update={"arming_test": False, "sample_age": 0.0})

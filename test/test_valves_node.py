@@ -23,10 +23,10 @@ from wire import Emulator, cable, until
 from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models import load_robot
-from softcr_models.yaml_files import yaml_path
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.diagnostics import diagnostics_from_message
-from softcr_runtime.messages import (
+from softcr_models.files.yaml_files import yaml_path
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.wire.diagnostics import diagnostics_from_message
+from softcr_runtime.wire.messages import (
     plan_to_message,
     pose_to_message,
     pressures_from_message,
@@ -34,8 +34,8 @@ from softcr_runtime.messages import (
     to_stamp,
     wrench_to_message,
 )
-from softcr_runtime.safety_state import SafetyState
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.wire.safety_state import SafetyState
+from softcr_runtime.wire.topics import TOPICS, qos
 
 pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
 pytestmark = pytest.mark.network

@@ -16,10 +16,11 @@ from test_report import (
 
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_tools import report, up
+from softcr_tools import report
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import summarize
 from softcr_tools.report.verdict import LARGEST_ERROR, MOST_MISSED
+from softcr_tools.running import up
 
 DURATION = 4.0
 

@@ -28,23 +28,23 @@ from std_srvs.srv import Trigger
 from softcr_models import load_robot
 from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.errors import UserError
-from softcr_runtime import configuration
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
-from softcr_runtime.messages import (
+from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate, TipEstimate
+from softcr_runtime.console.shown_inputs import shown_inputs
+from softcr_runtime.wire import configuration
+from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.wire.messages import (
     pose_to_message,
     pose_with_covariance_to_message,
     pressures_from_message,
     pressures_to_message,
 )
-from softcr_runtime.rod_clouds import (
+from softcr_runtime.wire.rod_clouds import (
     ReferenceCloud,
     RodCloud,
     reference_cloud_message,
     rod_cloud_message,
 )
-from softcr_runtime.shown_inputs import shown_inputs
-from softcr_runtime.topics import TOPICS, qos
-from softcr_runtime.values import Pose, ReferenceRows, StateEstimate, TipEstimate
+from softcr_runtime.wire.topics import TOPICS, qos
 from softcr_tools import cli
 from softcr_tools.nodes.viewer import Viewer
 from softcr_tools.viewer.command import check_free

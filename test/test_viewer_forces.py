@@ -10,14 +10,14 @@ import viser
 from scipy.spatial.transform import Rotation
 
 from softcr_models import load_robot
-from softcr_models.obstacle_files import ObstacleFile, load_obstacles
+from softcr_models.robots.obstacle_files import ObstacleFile, load_obstacles
 from softcr_runtime.bags.message_bytes import decoded
 from softcr_runtime.bags.offline_bag import OfflineBag, status
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_runtime.messages import pressures_to_message
-from softcr_runtime.topics import TOPICS
-from softcr_runtime.values import PointForces
+from softcr_runtime.blocks.values import PointForces
+from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.wire.messages import pressures_to_message
+from softcr_runtime.wire.topics import TOPICS
 from softcr_tools.replay.online import schedule
 from softcr_tools.viewer.drawing import (
     ARROW,

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.system import Computing, Part, System, Wire
-from softcr_runtime.tick_records import IDLE, TICK
-from softcr_runtime.virtual import VirtualExecutor
+from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.blocks.system import Computing, Part, System, Wire
+from softcr_runtime.blocks.tick_records import IDLE, TICK
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_runtime.settings.node_settings import NodeSettings
 
 PERIOD = 0.01
 STEP = 10_000_000  # [ns]

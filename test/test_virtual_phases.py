@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_runtime import virtual
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.system import Computing, Missing, Part, Stop, System, Wire
-from softcr_runtime.tick_records import ACTION, IDLE
-from softcr_runtime.virtual import VirtualExecutor
+from softcr_runtime.blocks import virtual
+from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.blocks.system import Computing, Missing, Part, Stop, System, Wire
+from softcr_runtime.blocks.tick_records import ACTION, IDLE
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_runtime.settings.node_settings import NodeSettings
 
 MS = 1_000_000  # [ns]
 

@@ -7,15 +7,15 @@ from rich.console import Console
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.blocks.system import Computing, Missing, Stop
 from softcr_runtime.replay.bag_replay import ReplayTask
-from softcr_runtime.system import Computing, Missing, Stop
 from softcr_tools.cli import main
-from softcr_tools.rehearse import RehearsalOptions
 from softcr_tools.replay.offline import replay
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.virtual_options import computing_of, missing_of, stops_of
-from softcr_tools.virtual_rehearsal import rehearsed
-from softcr_tools.virtual_up import late_system, simulated
+from softcr_tools.running.rehearse import RehearsalOptions
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.virtual_options import computing_of, missing_of, stops_of
+from softcr_tools.running.virtual_rehearsal import rehearsed
+from softcr_tools.running.virtual_up import late_system, simulated
 
 VIRTUAL = ("up", "simulation", "--mode", "virtual", "--duration", "3")
 POSES, PRESSURES, PLAN = "mocap/tip/pose", "pressure/state", "pressure/plan"

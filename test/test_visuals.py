@@ -14,16 +14,16 @@ from rclpy.parameter import Parameter  # noqa: E402
 
 from softcr_hardware.optitrack.calibration import load_calibration  # noqa: E402
 from softcr_models import CosseratRod, load_robot  # noqa: E402
-from softcr_models.obstacle_files import load_obstacles  # noqa: E402
-from softcr_runtime import wire_types  # noqa: E402
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message  # noqa: E402
-from softcr_runtime.messages import pose_with_covariance_to_message  # noqa: E402
-from softcr_runtime.rod_clouds import rod_cloud_message  # noqa: E402
-from softcr_runtime.topics import TOPICS, qos  # noqa: E402
-from softcr_runtime.wire_types import tf_transforms  # noqa: E402
+from softcr_models.robots.obstacle_files import load_obstacles  # noqa: E402
+from softcr_runtime.wire import tf_types as wire_types  # noqa: E402
+from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message  # noqa: E402
+from softcr_runtime.wire.messages import pose_with_covariance_to_message  # noqa: E402
+from softcr_runtime.wire.rod_clouds import rod_cloud_message  # noqa: E402
+from softcr_runtime.wire.tf_types import tf_transforms  # noqa: E402
+from softcr_runtime.wire.topics import TOPICS, qos  # noqa: E402
 from softcr_tools.nodes.visuals import VisualsNode  # noqa: E402
-from softcr_tools.run_options import SimulationOptions  # noqa: E402
-from softcr_tools.systems import simulation_system  # noqa: E402
+from softcr_tools.running.run_options import SimulationOptions  # noqa: E402
+from softcr_tools.running.systems import simulation_system  # noqa: E402
 from softcr_tools.visuals.part import with_visuals  # noqa: E402
 
 ROBOT = load_robot("licher2025")

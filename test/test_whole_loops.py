@@ -5,18 +5,18 @@ import pytest
 
 from softcr_control.controller_file import named_settings
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
-from softcr_hardware import drifting_plant
-from softcr_hardware.drifting_plant import DriftingPlant, between, far_ends
-from softcr_hardware.plant_errors import DRAWN, PlantErrors, about_field, load_plant_errors
-from softcr_hardware.structural_plant import StructuralPlant
 from softcr_models import load_robot
 from softcr_models.models import make_model
-from softcr_studies import drawn_plants, lock_in
-from softcr_studies.cell import Cell, StudySettings
-from softcr_studies.drawn_plants import ERROR, TEST_MOTIONS, TRAIN_MOTION
-from softcr_studies.results import Results
+from softcr_simulation import drifting_plant
+from softcr_simulation.drifting_plant import DriftingPlant, between, far_ends
+from softcr_simulation.plant_errors import DRAWN, PlantErrors, about_field, load_plant_errors
+from softcr_simulation.structural_plant import StructuralPlant
+from softcr_studies.frame.cell import Cell, StudySettings
+from softcr_studies.frame.results import Results
+from softcr_studies.loops import drawn_plants, lock_in
+from softcr_studies.loops.drawn_plants import ERROR, TEST_MOTIONS, TRAIN_MOTION
+from softcr_studies.loops.tracking_loop import FAST, reference_of
 from softcr_studies.robustness import draws, fair, hour
-from softcr_studies.tracking_loop import FAST, reference_of
 from softcr_studies.tuning import chain, horizon
 
 ROBOT = load_robot("licher2025")

@@ -5,7 +5,7 @@ import pytest
 
 from softcr_models import UserError
 from softcr_models.lie import se3
-from softcr_models.reference.workspace import Workspace, coordinates_of, tip_of
+from softcr_papers.pawlowski2019.reference.workspace import Workspace, coordinates_of, tip_of
 
 LENGTH = 0.1
 RANDOM = np.random.default_rng(5)

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
-from softcr_hardware.different_plant import Difference
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
-from softcr_hardware.plants import RodPlant
 from softcr_models import load_robot
-from softcr_studies import tracking_loop
-from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.tracking_loop import SETTLED, Case, reference_of, run_loop
+from softcr_simulation.different_plant import Difference
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.plants import RodPlant
+from softcr_studies.loops import tracking_loop
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import SETTLED, Case, reference_of, run_loop
 
 ROBOT = load_robot("licher2025")
 CHAINED = ROBOT.replace(

@@ -10,14 +10,14 @@ from softcr_control.controller_file import controller_settings, load_controller
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.mounting import load_mounting
 from softcr_hardware.optitrack.calibration import load_calibration
-from softcr_hardware.plant_errors import load_plant_errors
-from softcr_hardware.scripted_loads import load_script
 from softcr_models import UserError, load_robot
-from softcr_models.config import config_directory
-from softcr_models.obstacle_files import load_obstacles
-from softcr_models.robot import WORDS
-from softcr_models.yaml_files import available
-from softcr_runtime import registry
+from softcr_models.files.config import config_directory
+from softcr_models.files.yaml_files import available
+from softcr_models.robots.obstacle_files import load_obstacles
+from softcr_models.robots.robot import WORDS
+from softcr_runtime.settings import registry
+from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.scripted_loads import load_script
 
 CONFIG = config_directory()
 

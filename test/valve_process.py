@@ -9,9 +9,9 @@ from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.safety.settings import SafetySettings
 from softcr_models import load_robot
-from softcr_runtime.command_packets import CommandPacket
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 EASY = SafetySettings(
     require_operator=False,

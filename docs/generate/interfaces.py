@@ -13,12 +13,12 @@ from typing import Any
 from generate.markdown import code, table
 from generate.nodes import NodePage, all_nodes, talkers
 from softcr_runtime.bags.signals import unit_of
-from softcr_runtime.codecs import codec
-from softcr_runtime.safety_state import KEYS
-from softcr_runtime.topics import TOPICS, Topic, qos
-from softcr_runtime.virtual import VirtualExecutor
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_runtime.wire.codecs import codec
+from softcr_runtime.wire.safety_state import KEYS
+from softcr_runtime.wire.topics import TOPICS, Topic, qos
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 _SHORT = {"mode": "lockstep", "duration": "1", "controller": "rod_mpc"}
 _RUNS: tuple[tuple[str, dict[str, str]], ...] = (

@@ -12,12 +12,12 @@ from typing import Any
 
 import yaml
 
-from softcr_hardware.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
 from softcr_models import load_robot
 from softcr_models.plugins import load_class
-from softcr_runtime.block import CLOCK, BlockBase
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.blocks.block import CLOCK, BlockBase
+from softcr_runtime.settings.node_settings import NodeSettings
+from softcr_runtime.wire.topics import TOPICS
+from softcr_simulation.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
 from softcr_tools.ros.executables import NODES
 
 _WORDS = {name: command.split() for name, command in NODES.items()}

@@ -11,12 +11,12 @@ from pathlib import Path
 from generate.nodes import all_nodes
 from softcr_models import load_robot
 from softcr_models.plugins import load_class
-from softcr_runtime.block import BlockBase
-from softcr_runtime.system import Part, System
-from softcr_runtime.topics import TOPICS
-from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.blocks.system import Part, System
+from softcr_runtime.wire.topics import TOPICS
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 _COLUMN, _ROW, _TOP, _LEFT = 142, 34, 62, 190
 _ORDER = (

@@ -10,11 +10,11 @@ import yaml
 from pydantic import BaseModel
 
 from generate.markdown import first_paragraph, table
-from softcr_hardware.scripted_loads import LoadScript
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.obstacle_files import ObstacleFile
-from softcr_models.robot import WORDS, Robot, available_robots, load_robot
+from softcr_models.robots.obstacle_files import ObstacleFile
+from softcr_models.robots.robot import WORDS, Robot, available_robots, load_robot
 from softcr_models.strain.arm import StrainArm
+from softcr_simulation.scripted_loads import LoadScript
 
 _END = "\n...\n"  # what YAML puts behind a number that stands alone
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from generate.markdown import code, first_paragraph, table
 from generate.nodes import all_nodes
-from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models.models import MODELS, model_class
-from softcr_runtime import registry
-from softcr_runtime.parameters import changes_in_words
-from softcr_runtime.settings import Setting, declared_settings
+from softcr_runtime.ros.parameters import changes_in_words
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import Setting, declared_settings
 
 _HEAD = ["parameter", "type and range", "default", "meaning"]
 

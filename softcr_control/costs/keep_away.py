@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from softcr_control.costs.term import CostTerm
 from softcr_models.errors import UserError
 from softcr_models.model import Model
-from softcr_models.obstacle_files import load_obstacles
-from softcr_models.rod_clearance import Clearance
+from softcr_models.robots.obstacle_files import load_obstacles
+from softcr_models.rod_model.clearance import Clearance
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
+from softcr_models.chain.readings import Readings
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
-from softcr_models.readings import Readings
 
 _COMPUTED = "states", "tip_poses"  # by a Rollout, per candidate
 

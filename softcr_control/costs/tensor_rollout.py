@@ -8,7 +8,7 @@ import torch
 from softcr_control.costs.keep_away import KeepAway
 from softcr_control.costs.output_error import OutputError
 from softcr_control.costs.term import CostTerm
-from softcr_models.device_model import DeviceFutures
+from softcr_models.cuda.device_model import DeviceFutures
 from softcr_models.errors import UserError
 from softcr_models.model import TIP
 

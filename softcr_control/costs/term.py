@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from softcr_control.costs.rollout import Rollout
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 from softcr_models.errors import UserError
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from softcr_control.costs.rollout import tip_directions
 from softcr_control.costs.term import CostTerm
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 from softcr_models.model import TIP
 
 

@@ -17,16 +17,16 @@ from softcr_control.goals.motion import OnPath, Path, Point, Pursuit
 from softcr_control.goals.settings import GoalSettings
 from softcr_control.goals.turning import Turning
 from softcr_control.goals.workspace import ArmReach, ModelReach, Way, Workspace
-from softcr_control.horizon import MAXIMUM_DELAY
+from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_models.errors import UserError
 from softcr_models.models import make_model, model_class
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import kind_of
+from softcr_models.robots.robot import kind_of
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod_model import RodModel
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
-from softcr_runtime.robot_topics import robot_topics
-from softcr_runtime.values import Goal, GoalState, ReferenceRows
+from softcr_models.rod_model.rod_model import RodModel
+from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_runtime.blocks.values import Goal, GoalState, ReferenceRows
+from softcr_runtime.wire.robot_topics import robot_topics
 
 POSE, PATH, STREAM, STATE = "goal/pose", "goal/path", "reference/tip", "goal/state"
 _MOST_PERIODS = 10  # that one tick makes up for; a longer hole is a pause of the motion

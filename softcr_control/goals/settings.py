@@ -3,8 +3,8 @@
 from pydantic import Field
 
 from softcr_control.goals.motion import Limits
-from softcr_control.reference_block import RowsSettings
-from softcr_runtime.settings import LIVE
+from softcr_control.reference.block import RowsSettings
+from softcr_runtime.settings.node_settings import LIVE
 
 
 class GoalSettings(RowsSettings):

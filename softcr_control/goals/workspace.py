@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
-from softcr_control.inverse_statics import holding_numbers
+from softcr_control.reference.inverse_statics import holding_numbers
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters

@@ -15,11 +15,11 @@ import numpy as np
 from softcr_estimation.estimator_settings import EstimatorSettings
 from softcr_estimation.identification.stretches import PERIOD
 from softcr_models.chain.chain_model import ChainModel
-from softcr_models.identifiable import CHAIN_SCALES
+from softcr_models.chain.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
+from softcr_models.identification.identifiable import CHAIN_SCALES
 from softcr_models.model import Parameter
 from softcr_models.prediction import RodPrediction
-from softcr_models.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 
 INTERVALS = 5

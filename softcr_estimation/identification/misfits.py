@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from softcr_models.identification import Recording
-from softcr_models.measured_groups import Group, groups_of
-from softcr_models.robot import Robot
+from softcr_models.identification.measured_groups import Group, groups_of
+from softcr_models.identification.rod_identification import Recording
+from softcr_models.robots.robot import Robot
 
 Where = Literal["rest", "motion"]
 

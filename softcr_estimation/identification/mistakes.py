@@ -18,8 +18,15 @@ from scipy.spatial.transform import Rotation
 
 from softcr_estimation.identification.misfits import Misfit, Where, misfits, rms
 from softcr_models.errors import UserError
-from softcr_models.identifiable import names_of
-from softcr_models.identification import (
+from softcr_models.identification.identifiable import names_of
+from softcr_models.identification.measured_groups import (
+    BASE_FORCE,
+    BASE_MOMENT,
+    POSITION,
+    Group,
+    groups_of,
+)
+from softcr_models.identification.rod_identification import (
     COARSE_INTERVALS,
     COARSE_SUBSTEPS,
     Recording,
@@ -29,8 +36,7 @@ from softcr_models.identification import (
     identify_static,
     in_motion,
 )
-from softcr_models.measured_groups import BASE_FORCE, BASE_MOMENT, POSITION, Group, groups_of
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.description import rod_inputs
 from softcr_models.rod.discretise import base_height

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_models.csv_files import read_columns
 from softcr_models.errors import UserError
-from softcr_models.identification import Recording
-from softcr_models.measured_groups import (
+from softcr_models.files.csv_files import read_columns
+from softcr_models.identification.measured_groups import (
     BASE_FORCE,
     BASE_MOMENT,
     POSITION,
@@ -20,12 +19,13 @@ from softcr_models.measured_groups import (
     TIP_POSITION,
     groups_of,
 )
-from softcr_models.robot import Robot
+from softcr_models.identification.rod_identification import Recording
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import pose_sensors
-from softcr_runtime.arm_messages import pose_values_from_message
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import Signal
-from softcr_runtime.messages import (
+from softcr_runtime.wire.arm_messages import pose_values_from_message
+from softcr_runtime.wire.messages import (
     MessageError,
     from_stamp,
     pose_from_message,

@@ -33,8 +33,9 @@ from softcr_estimation.identification.stretches import (
 )
 from softcr_models.chain.identification import identify_chain
 from softcr_models.errors import UserError
-from softcr_models.identifiable import names_of, parameters_of, with_parameters
-from softcr_models.identification import (
+from softcr_models.identification.identifiable import names_of, parameters_of, with_parameters
+from softcr_models.identification.measured_groups import TIP_POSITION, groups_of
+from softcr_models.identification.rod_identification import (
     Fit,
     Recording,
     Work,
@@ -47,8 +48,7 @@ from softcr_models.identification import (
     in_motion,
     lag_of,
 )
-from softcr_models.measured_groups import TIP_POSITION, groups_of
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.description import rod_inputs
 from softcr_models.rod.section import MAX_INTERVALS, MAX_NODES

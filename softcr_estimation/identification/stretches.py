@@ -7,9 +7,9 @@ import numpy as np
 
 from softcr_estimation.identification.signals import Signals
 from softcr_models.errors import UserError
-from softcr_models.identification import Recording
-from softcr_models.measured_groups import POSITION
-from softcr_models.robot import Robot
+from softcr_models.identification.measured_groups import POSITION
+from softcr_models.identification.rod_identification import Recording
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.signals import Signal
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 
 _SCALES = np.array([0.0, 0.5, 0.8, 1.0, 1.25, 1.6])  # on the pressure, between which it is smooth

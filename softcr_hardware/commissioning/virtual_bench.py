@@ -10,15 +10,15 @@ from typing import Literal
 
 import numpy as np
 
-from softcr_hardware.bench_mistakes import BenchMistakes, MistakenActuator
 from softcr_hardware.commissioning.bench import About, Pending, Question
-from softcr_hardware.emulated_chambers import ChamberErrors
+from softcr_hardware.emulation.bench_mistakes import BenchMistakes, MistakenActuator
+from softcr_hardware.emulation.chambers import ChamberErrors
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.optitrack.calibration import MocapCalibration
-from softcr_hardware.plant import SimulatedPlant
 from softcr_models.errors import UserError
+from softcr_simulation.plant import SimulatedPlant
 
 _CAMERA_PERIOD = 1 / 120  # [s]
 _GAUGE_NOISE = 50.0  # of the operator's second gauge, standard deviation [Pa]

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from softcr_hardware.compilation import compiled, one_compiles
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
 from softcr_hardware.ethercat.terminals import Station
+from softcr_models.room_kernels import compiled, one_compiles
 
 _NOISE = 1000.0
 """A sample may lie this far beyond what the valves can do [Pa]."""

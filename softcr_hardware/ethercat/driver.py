@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_hardware.backoff import Backoff
-from softcr_hardware.commands import CommandJudge
 from softcr_hardware.ethercat.arming_test import ArmingTest
 from softcr_hardware.ethercat.believing import PressureSensors, furthest_pressures
 from softcr_hardware.ethercat.bus import ValveBus
@@ -28,13 +27,14 @@ from softcr_hardware.ethercat.regulator_test import RegulatorTest
 from softcr_hardware.ethercat.regulators import RegulatorGuard, RegulatorLoop
 from softcr_hardware.ethercat.supply import check_supply, highest_command
 from softcr_hardware.ethercat.terminals import PressureRegulator, Station
-from softcr_hardware.safety import Action, Decision, Flags, Latch, Safety, Switch
-from softcr_hardware.safety_settings import SafetySettings
-from softcr_hardware.setpoint import Setpoint
+from softcr_hardware.safety.commands import CommandJudge
+from softcr_hardware.safety.safety import Action, Decision, Flags, Latch, Safety, Switch
+from softcr_hardware.safety.setpoint import Setpoint
+from softcr_hardware.safety.settings import SafetySettings
 from softcr_models.errors import UserError
-from softcr_models.robot import PressureLimits
-from softcr_runtime.command_packets import CommandPacket, PacketPlayer
-from softcr_runtime.cycle_timer import CycleTimer, TickStatistics
+from softcr_models.robots.robot import PressureLimits
+from softcr_runtime.blocks.command_packets import CommandPacket, PacketPlayer
+from softcr_runtime.blocks.cycle_timer import CycleTimer, TickStatistics
 
 _LONGEST_STEP = 0.02  # [s] a late cycle integrates no more
 _CHECK_PERIOD = 0.1  # [s] between looks at the slaves' states

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.faults import FAULT_KINDS, FaultInjector, FaultKind
 from softcr_hardware.ethercat.datagrams import pass_slaves
 from softcr_hardware.ethercat.emulated_signals import EmulatedInputs, EmulatedOutputs
 from softcr_hardware.ethercat.fast_core import stay_on_fast_core
@@ -24,7 +25,6 @@ from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.slave import EmulatedSlave
 from softcr_hardware.ethercat.terminal_faults import TerminalFaults
 from softcr_hardware.ethercat.terminals import FULL_SCALE_VOLTS, Sensor, Station
-from softcr_hardware.faults import FAULT_KINDS, FaultInjector, FaultKind
 from softcr_models.errors import UserError
 
 ETHERCAT = 0x88A4

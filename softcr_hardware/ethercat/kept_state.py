@@ -15,8 +15,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.errors import UserError
-from softcr_models.yaml_files import read_mapping, validated
-from softcr_runtime.whole_files import write_whole
+from softcr_models.files.yaml_files import read_mapping, validated
+from softcr_runtime.bags.whole_files import write_whole
 
 _SAME_VOLTS = 1e-9
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from softcr_hardware.actuator import EmulatedActuator
-from softcr_hardware.compilation import compiled, one_compiles
-from softcr_hardware.emulated_chambers import SENSOR_NOISE
-from softcr_hardware.emulated_sensors import EmulatedSensors
+from softcr_hardware.emulation.actuator import EmulatedActuator
+from softcr_hardware.emulation.chambers import SENSOR_NOISE
+from softcr_hardware.emulation.sensors import EmulatedSensors
 from softcr_hardware.ethercat.families import RANGES
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
 from softcr_hardware.ethercat.terminals import FULL_SCALE_COUNTS, Channel, Station
+from softcr_models.room_kernels import compiled, one_compiles
 
 
 class MemoryBus:

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from softcr_hardware.actuator import EmulatedActuator
+from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.safety_settings import SafetySettings
-from softcr_models.robot import load_robot
-from softcr_runtime.command_packets import CommandPacket
+from softcr_hardware.safety.settings import SafetySettings
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.blocks.command_packets import CommandPacket
 
 _CYCLE = 0.001  # [s]
 _COMMANDED = 14  # cycles between commands: about 70 Hz

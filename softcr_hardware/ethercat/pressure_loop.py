@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from softcr_hardware.compilation import compiled, one_compiles
 from softcr_hardware.ethercat.pressure_guard.flow_model import opening_at, volts_at
 from softcr_hardware.ethercat.pressure_guard.records import CONSTANTS, Record
 from softcr_hardware.ethercat.terminals import Flow, Gains, ValveMap
+from softcr_models.room_kernels import compiled, one_compiles
 
 _LEAST_DROP = 0.05
 """Smallest pressure drop over an open valve, of the supply's pressure: the inverse stays finite."""

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.detectors import (
     PressureFault,
     fault_of_reading,
@@ -28,6 +27,7 @@ from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_guard.records import CONSTANTS, Record
 from softcr_hardware.ethercat.terminals import Flow, Gains, PressureRegulator
 from softcr_models.errors import UserError
+from softcr_models.room_kernels import compiled
 
 _ASTRAY = int(PressureFault.ASTRAY)
 

@@ -27,8 +27,8 @@ from softcr_hardware.ethercat.station_wiring import (
     first_bits,
 )
 from softcr_models.errors import UserError
-from softcr_models.number_types import NonNegative, Positive
-from softcr_models.yaml_files import load_yaml
+from softcr_models.files.number_types import NonNegative, Positive
+from softcr_models.files.yaml_files import load_yaml
 
 FULL_SCALE_VOLTS = 10.0
 FULL_SCALE_COUNTS = 0x7FFF

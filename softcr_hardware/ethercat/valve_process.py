@@ -32,11 +32,11 @@ from softcr_hardware.ethercat.fast_core import stay_on_fast_core
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.report_board import ReportBoard
 from softcr_hardware.ethercat.terminals import Station
-from softcr_hardware.safety import Action, Decision, Transition
-from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.safety.safety import Action, Decision, Transition
+from softcr_hardware.safety.settings import SafetySettings
 from softcr_models.errors import UserError
-from softcr_models.robot import PressureLimits
-from softcr_runtime.realtime import lock_memory, schedule_realtime
+from softcr_models.robots.robot import PressureLimits
+from softcr_runtime.ros.realtime import lock_memory, schedule_realtime
 
 _COMMAND = f"import sys; from {__name__} import main; sys.exit(main())"
 _LARGEST = 1 << 16  # bytes of a message

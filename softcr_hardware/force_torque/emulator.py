@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from softcr_hardware.faults import DELAY, FAULT_KINDS, FaultInjector, FaultKind
+from softcr_hardware.emulation.faults import DELAY, FAULT_KINDS, FaultInjector, FaultKind
 from softcr_hardware.force_torque.box import PAGE
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
 from softcr_hardware.force_torque.readings import SENSOR_RATE

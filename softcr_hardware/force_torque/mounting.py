@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.force_torque.box import BoxSettings
 from softcr_hardware.unit_quaternion import UnitQuaternion
-from softcr_models.number_types import Finite
-from softcr_models.yaml_files import load_yaml
-from softcr_runtime.whole_files import write_whole
+from softcr_models.files.number_types import Finite
+from softcr_models.files.yaml_files import load_yaml
+from softcr_runtime.bags.whole_files import write_whole
 
 Wrench = Annotated[tuple[Finite, ...], Field(min_length=6, max_length=6)]
 Counts = Annotated[tuple[int, ...], Field(min_length=6, max_length=6)]

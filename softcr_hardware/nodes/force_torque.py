@@ -24,12 +24,12 @@ from softcr_hardware.force_torque.readings import SENSOR_RATE, WrenchLimits
 from softcr_hardware.nodes.vented import VentedWitness, WithoutValves
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime.clocks import on_system_clock
-from softcr_runtime.cycle_timer import CycleTimer
-from softcr_runtime.messages import wrench_to_message
-from softcr_runtime.node import LoopNode
-from softcr_runtime.process import leave, run
-from softcr_runtime.settings import LIVE, NodeSettings
+from softcr_runtime.blocks.cycle_timer import CycleTimer
+from softcr_runtime.ros.clocks import on_system_clock
+from softcr_runtime.ros.node import LoopNode
+from softcr_runtime.ros.process import leave, run
+from softcr_runtime.settings.node_settings import LIVE, NodeSettings
+from softcr_runtime.wire.messages import wrench_to_message
 
 _SLOW = 0.85  # of the box's rate
 _LATE = 0.01  # [s]

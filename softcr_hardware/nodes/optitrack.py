@@ -33,11 +33,11 @@ from softcr_hardware.optitrack.session import (
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_models.errors import UserError
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime.clocks import on_system_clock
-from softcr_runtime.messages import pose_to_message
-from softcr_runtime.node import LoopNode
-from softcr_runtime.process import leave, run
-from softcr_runtime.settings import LIVE, NodeSettings
+from softcr_runtime.ros.clocks import on_system_clock
+from softcr_runtime.ros.node import LoopNode
+from softcr_runtime.ros.process import leave, run
+from softcr_runtime.settings.node_settings import LIVE, NodeSettings
+from softcr_runtime.wire.messages import pose_to_message
 
 _WAIT = 0.05  # [s] for a pose before looking at the rest again
 _SLOW = 0.85  # of the frame rate

@@ -32,20 +32,23 @@ from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
 from softcr_hardware.nodes.commander import Commander
-from softcr_hardware.safety import Action, Decision, Latch, Switch
-from softcr_hardware.safety_settings import SafetySettings
+from softcr_hardware.safety.safety import Action, Decision, Latch, Switch
+from softcr_hardware.safety.settings import SafetySettings
 from softcr_models.errors import UserError
-from softcr_runtime.clocks import on_monotonic_clock, on_system_clock
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.cycle_timer import CycleTimer
-from softcr_runtime.diagnostics import (
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.cycle_timer import CycleTimer
+from softcr_runtime.ros.clocks import on_monotonic_clock, on_system_clock
+from softcr_runtime.ros.node import LoopNode
+from softcr_runtime.ros.process import leave, run
+from softcr_runtime.settings.node_settings import NodeSettings
+from softcr_runtime.wire.diagnostics import (
     ERROR,
     OK,
     WARN,
     DiagnosticReport,
     diagnostics_to_message,
 )
-from softcr_runtime.messages import (
+from softcr_runtime.wire.messages import (
     MessageError,
     plan_from_message,
     pose_from_message,
@@ -53,11 +56,8 @@ from softcr_runtime.messages import (
     pressures_to_message,
     wrench_from_message,
 )
-from softcr_runtime.node import LoopNode
-from softcr_runtime.process import leave, run
-from softcr_runtime.safety_state import SafetyState
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.wire.safety_state import SafetyState
+from softcr_runtime.wire.topics import TOPICS, qos
 
 _FAST_RATE = 1000.0  # [Hz] of the fast cycle
 _ANSWER_TIME = 0.5  # [s] a service waits for the fast cycle

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from pydantic import Field
 from rclpy.node import Node
 
-from softcr_hardware.safety import Action, Switch
+from softcr_hardware.safety.safety import Action, Switch
 from softcr_models.errors import UserError
-from softcr_runtime.settings import FIXED
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.settings.node_settings import FIXED
+from softcr_runtime.wire.topics import TOPICS, qos
 
 _WITHOUT_VALVES = "calibrate though no valves' node is there: the operator says that all is vented"
 WithoutValves = Annotated[bool, Field(description=_WITHOUT_VALVES, json_schema_extra=FIXED)]

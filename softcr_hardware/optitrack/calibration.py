@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.unit_quaternion import UnitQuaternion
 from softcr_models.errors import UserError
-from softcr_models.number_types import Place
-from softcr_models.yaml_files import load_yaml
-from softcr_runtime.whole_files import write_whole
+from softcr_models.files.number_types import Place
+from softcr_models.files.yaml_files import load_yaml
+from softcr_runtime.bags.whole_files import write_whole
 
 _FEWEST = 20  # poses for a calibration
 _ROUNDS = 20  # of the mean's iteration

@@ -13,7 +13,7 @@ from softcr_hardware.backoff import Backoff
 from softcr_hardware.optitrack.protocol import COMMAND_PORT, DATA_PORT, MULTICAST_GROUP
 from softcr_hardware.optitrack.session import NatNetSession, TipPose
 from softcr_models.errors import UserError
-from softcr_runtime.clocks import on_monotonic_clock
+from softcr_runtime.ros.clocks import on_monotonic_clock
 
 _TIMESTAMP = 35  # of Linux: SO_TIMESTAMPNS, for which Python has no name
 _TIMESPEC = struct.Struct("@ll")

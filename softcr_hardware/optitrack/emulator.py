@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from softcr_hardware.faults import FAULT_KINDS, FaultInjector, FaultKind, chosen
+from softcr_hardware.emulation.faults import FAULT_KINDS, FaultInjector, FaultKind, chosen
 from softcr_hardware.optitrack.calibration import MocapCalibration
 from softcr_hardware.optitrack.protocol import (
     COMMAND_PORT,

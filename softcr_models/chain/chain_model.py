@@ -10,16 +10,16 @@ from softcr_models.arguments import Arguments, signs_of
 from softcr_models.chain import acting
 from softcr_models.chain.elements import elements_of
 from softcr_models.chain.memory import ChainMemory
+from softcr_models.chain.readings import Readings
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Parameter, told_by
-from softcr_models.pressure_chain import PressureChain
-from softcr_models.readings import Readings
-from softcr_models.robot import Robot
+from softcr_models.robots.pressure_chain import PressureChain
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.parameters import PAYLOAD, STIFFNESS, TIP_MASS
-from softcr_models.rod_model import RodModel
+from softcr_models.rod_model.rod_model import RodModel
 
 if TYPE_CHECKING:
-    from softcr_models.device_model import DeviceModel
+    from softcr_models.cuda.device_model import DeviceModel
 
 _GAIN_DEVIATION = 0.018
 _DEVIATIONS = {"bending_compliance": 0.05}

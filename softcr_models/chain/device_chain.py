@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from softcr_models.chain.memory import ChainMemory
-from softcr_models.device_model import DeviceFutures, DeviceModel, Moment, inner
+from softcr_models.cuda.device_model import DeviceFutures, DeviceModel, Moment, inner
 
 if TYPE_CHECKING:
     from softcr_models.chain.chain_model import ChainModel

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from softcr_models.chain import acting
 from softcr_models.model import Parameter
-from softcr_models.pressure_chain import PressureChain
+from softcr_models.robots.pressure_chain import PressureChain
 
 _LARGEST_WEIGHT = 2.0
 """Beyond what their sum may be: a bound that is met moves the mean of what is estimated with it."""

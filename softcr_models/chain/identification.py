@@ -16,12 +16,17 @@ from scipy.stats import norm
 
 from softcr_models.chain.acting import LARGEST_WEIGHTS
 from softcr_models.chain.chain_model import ChainModel
-from softcr_models.identifiable import CHAIN_SCALES, with_parameters
-from softcr_models.identification import CONFIDENCE, LARGEST_FACTOR, NOT_EXCITED, Recording
-from softcr_models.measured_groups import TIP_POSITION
+from softcr_models.identification.identifiable import CHAIN_SCALES, with_parameters
+from softcr_models.identification.measured_groups import TIP_POSITION
+from softcr_models.identification.rod_identification import (
+    CONFIDENCE,
+    LARGEST_FACTOR,
+    NOT_EXCITED,
+    Recording,
+)
 from softcr_models.model import Parameter
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 
 _STEP = 1e-4  # of a coordinate, for differences

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.constant_curvature.tendons import Routing, Tendons
-from softcr_models.number_types import (
+from softcr_models.files.number_types import (
     Angle,
     Count,
     Density,
@@ -22,8 +22,8 @@ from softcr_models.number_types import (
     RollPitchYaw,
     Width,
 )
-from softcr_models.old_robots import upgraded_arm
-from softcr_models.robot_parts import Data, check_names
+from softcr_models.robots.old_robots import upgraded_arm
+from softcr_models.robots.parts import Data, check_names
 
 
 class Tendon(Data):

@@ -29,7 +29,7 @@ from softcr_models.constant_curvature.kernel import (
     point_motion,
 )
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 
 _GENERATORS = np.array(
     [

@@ -19,9 +19,9 @@ from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter, nominal_parameters
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import BASE_WRENCH, SHAPE, rod_inputs
-from softcr_models.rod_model import rod_robot
+from softcr_models.rod_model.rod_model import rod_robot
 
 STIFFNESS_RANGE = 5.0
 """An estimated bending stiffness stays within nominal / range and nominal * range [-]: it takes up

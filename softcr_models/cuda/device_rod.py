@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from softcr_models.device_model import Moment
+from softcr_models.cuda.device_model import Moment
 
 if TYPE_CHECKING:
     from softcr_models.cuda.prediction import CudaRodPrediction

@@ -11,7 +11,7 @@ import numpy as np
 
 from softcr_models.arguments import ArgumentError, Arguments
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod import (
     batches,
     discretise,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from softcr_models.chain.pressure import PressureLag
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
-from softcr_models.pressure import PressureLag
-from softcr_models.robot import Robot
-from softcr_models.robot_parts import PoseSensor, TendonLengthSensor
+from softcr_models.robots.parts import PoseSensor, TendonLengthSensor
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.parameters import PAYLOAD, STIFFNESS, RodParameter
 from softcr_models.rod.state import RodState
 

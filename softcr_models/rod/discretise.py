@@ -6,8 +6,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from softcr_models.errors import UserError
-from softcr_models.medium import Medium
-from softcr_models.robot import BENDING, Robot
+from softcr_models.robots.medium import Medium
+from softcr_models.robots.robot import BENDING, Robot
 from softcr_models.rod.packing import Body
 from softcr_models.rod.parameters import nominal_bending
 from softcr_models.rod.section import (

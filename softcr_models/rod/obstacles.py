@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcr_models.arguments import ArgumentError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 
 if TYPE_CHECKING:
     from softcr_models.rod.contact import Obstacles

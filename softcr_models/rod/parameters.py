@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from softcr_models.arguments import Sign
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 
 
 class RodParameter(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod import evaluation
 from softcr_models.rod.backbone import largest_turn
 from softcr_models.rod.point_loads import PointLoad

@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 from pydantic import Field, model_validator
 
-from softcr_models.number_types import (
+from softcr_models.files.number_types import (
     NO_BOOLEAN,
     Density,
     FileName,
@@ -21,7 +21,7 @@ from softcr_models.number_types import (
     Triple,
     Width,
 )
-from softcr_models.robot_parts import Data
+from softcr_models.robots.parts import Data
 from softcr_models.strain.kinematics import STRAINS
 from softcr_models.strain.numbers import StrainNumbers, strain_name
 

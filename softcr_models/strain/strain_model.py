@@ -11,7 +11,7 @@ from softcr_models.constant_curvature.compiled_model import CompiledModel
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.model import nominal_parameters as nominal
-from softcr_models.robot import load_strain_arm
+from softcr_models.robots.robot import load_strain_arm
 from softcr_models.rod.description import SHAPE
 from softcr_models.strain.arm import StrainArm
 from softcr_models.strain.dynamics import QUADRATURE, StrainDynamics

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.robot import Robot
-from softcr_models.segments import MAX_SEGMENTS, Segment
+from softcr_models.robots.robot import Robot
+from softcr_models.robots.segments import MAX_SEGMENTS, Segment
 from softcr_models.surrogate.architecture import Architecture
 from softcr_models.surrogate.ddpinn import Inputs
 

@@ -7,11 +7,11 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
-from softcr_models.problems import first_problem
+from softcr_models.files.config import config_directory
+from softcr_models.files.problems import first_problem
+from softcr_models.files.small_files import LARGEST_ARRAYS, content_of, regular
 from softcr_models.rod.state import state_size
-from softcr_models.small_files import LARGEST_ARRAYS, content_of, regular
 from softcr_models.surrogate.card import Card
 from softcr_models.surrogate.ddpinn import DDPINN
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.devices import DeviceName, resolve_device
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod_model import RodModel, rod_robot
+from softcr_models.rod_model.rod_model import RodModel, rod_robot
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, differing_field
 from softcr_models.surrogate.ddpinn import DDPINN

@@ -7,14 +7,14 @@ import numpy as np
 
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.parameters import PARAMETERS
-from softcr_models.rod_rows import interval_counts, row_poses
+from softcr_models.rod_model.rows import interval_counts, row_poses
 from softcr_runtime.bags.offline_bag import OfflineBag, status
-from softcr_runtime.messages import (
+from softcr_runtime.wire.messages import (
     pose_to_message,
     pose_with_covariance_to_message,
     pressures_to_message,
 )
-from softcr_runtime.rod_clouds import rod_cloud_message
+from softcr_runtime.wire.rod_clouds import rod_cloud_message
 
 
 def write_motion_bag(

@@ -9,11 +9,11 @@ from rosbags.rosbag2 import WriterError
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.recording import BagWriter
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_to_message
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message
+from softcr_runtime.wire.topics import TOPICS
 
 DIAGNOSTICS = "/diagnostics"
 

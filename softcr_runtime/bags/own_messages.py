@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from softcr_runtime.bags.message_bytes import decoded
-from softcr_runtime.diagnostics import node_of_status
-from softcr_runtime.namespaces import split
-from softcr_runtime.topics import TOPICS
-from softcr_runtime.wire_types import TF_MESSAGE
+from softcr_runtime.wire.diagnostics import node_of_status
+from softcr_runtime.wire.namespaces import split
+from softcr_runtime.wire.tf_types import TF_MESSAGE
+from softcr_runtime.wire.topics import TOPICS
 
 
 def _of_diagnostics(message: Any) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from softcr_runtime.namespaces import split
+from softcr_runtime.wire.namespaces import split
 
 TOPIC = "/parameter_events"
 

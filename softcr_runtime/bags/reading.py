@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import yaml
 
 from softcr_models.errors import UserError
-from softcr_models.small_files import content_of
+from softcr_models.files.small_files import content_of
 from softcr_runtime.bags.mcap_files import McapFile
 from softcr_runtime.bags.message_bytes import decoded
 from softcr_runtime.bags.sqlite_files import SqliteFile
 from softcr_runtime.bags.unpacking import LARGEST_MESSAGE, Damaged, in_words, unpacked_file
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.wire.topics import TOPICS
 
 _LARGEST_METADATA = 1 << 20  # [byte]
 _UNCHECKED = "the bag has no checksums: damage inside its messages would not be noticed"

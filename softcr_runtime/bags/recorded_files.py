@@ -9,13 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from softcr_models.config import config_directory
 from softcr_models.errors import UserError
-from softcr_models.robot import file_below
-from softcr_models.small_files import content_of
-from softcr_models.yaml_files import is_path
+from softcr_models.files.config import config_directory
+from softcr_models.files.small_files import content_of
+from softcr_models.files.yaml_files import is_path
+from softcr_models.robots.robot import file_below
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.configuration import TOPIC, Configuration, NamedFile, configurations
+from softcr_runtime.wire.configuration import TOPIC, Configuration, NamedFile, configurations
 
 _DATA = re.compile(r"\w[\w.+ -]*\.(yaml|yml|json|safetensors|csv|npz)")
 """Names of files that are written here."""

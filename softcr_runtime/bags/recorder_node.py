@@ -34,13 +34,13 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import header_stamp
 from softcr_runtime.bags.own_messages import is_robots, is_shared
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
-from softcr_runtime.clocks import SystemClockSteps
-from softcr_runtime.mailbox import LeftAlone
-from softcr_runtime.node import LoopNode
-from softcr_runtime.process import leave, run
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.ros.clocks import SystemClockSteps
+from softcr_runtime.ros.mailbox import LeftAlone
+from softcr_runtime.ros.node import LoopNode
+from softcr_runtime.ros.process import leave, run
+from softcr_runtime.settings.node_settings import NodeSettings
+from softcr_runtime.wire.topics import TOPICS, qos
 
 TAKING_PERIOD = 0.05
 """Between two looks at what has arrived [s]; far fewer wake-ups than one for every message."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from softcr_models.errors import UserError
 from softcr_runtime.bags.own_messages import is_robots, is_shared
 from softcr_runtime.bags.reading import Bag, BagMessage, BagTopic
-from softcr_runtime.namespaces import absolute, frame_prefix
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.wire.namespaces import absolute, frame_prefix
+from softcr_runtime.wire.topics import TOPICS
 
 _ENDS = tuple("/" + name.removeprefix("/") for name in TOPICS)
 

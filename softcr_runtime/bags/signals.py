@@ -13,25 +13,25 @@ from typing import Any, Literal
 import numpy as np
 
 from softcr_models.model import Group, Layout
-from softcr_runtime.arm_messages import ArmCloud
 from softcr_runtime.bags.parameter_changes import TOPIC as PARAMETER_EVENTS
 from softcr_runtime.bags.parameter_changes import changes_in
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.told_values import misfits
-from softcr_runtime.codecs import EXCHANGED, Expected, codec
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.configuration import TOPIC as CONFIGURATION
-from softcr_runtime.configuration import configurations
-from softcr_runtime.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
-from softcr_runtime.messages import INPUT, MessageError, from_stamp, pose_value_from_message
-from softcr_runtime.rod_clouds import ReferenceCloud, RodCloud
-from softcr_runtime.values import (
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.values import (
     PointForces,
     Pose,
     ReferenceRows,
     StateEstimate,
     TipEstimate,
 )
+from softcr_runtime.wire.arm_messages import ArmCloud
+from softcr_runtime.wire.codecs import EXCHANGED, Expected, codec
+from softcr_runtime.wire.configuration import TOPIC as CONFIGURATION
+from softcr_runtime.wire.configuration import configurations
+from softcr_runtime.wire.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
+from softcr_runtime.wire.messages import INPUT, MessageError, from_stamp, pose_value_from_message
+from softcr_runtime.wire.rod_clouds import ReferenceCloud, RodCloud
 
 TOPICS = (*EXCHANGED, "estimate/shape")
 """Topics that become signals; /diagnostics and safety/state are read beside them."""
@@ -373,7 +373,7 @@ class _OfTopic:
 
 
 def decoder(topic: str, first: Any, expected: Expected) -> Callable[[Any], Any]:
-    """What decodes the messages of a topic to values of `softcr_runtime.values`, or clouds.
+    """What decodes the messages of a topic to values of `softcr_runtime.blocks.values`, or clouds.
 
     Args:
         topic: of `TOPICS`.

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from softcr_runtime.bags.offline_bag import OfflineBag
-from softcr_runtime.block import BlockBase, Output
-from softcr_runtime.codecs import codec
-from softcr_runtime.configuration import TOPIC as CONFIGURATION
-from softcr_runtime.configuration import files_of
-from softcr_runtime.configuration import reports as configuration_reports
-from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
-from softcr_runtime.settings import setting_values
-from softcr_runtime.tick_records import TOPIC, TickRecord, records_to_message
-from softcr_runtime.virtual import VirtualExecutor
+from softcr_runtime.blocks.block import BlockBase, Output
+from softcr_runtime.blocks.tick_records import TOPIC, TickRecord, records_to_message
+from softcr_runtime.blocks.virtual import VirtualExecutor
+from softcr_runtime.settings.node_settings import setting_values
+from softcr_runtime.wire.codecs import codec
+from softcr_runtime.wire.configuration import TOPIC as CONFIGURATION
+from softcr_runtime.wire.configuration import files_of
+from softcr_runtime.wire.configuration import reports as configuration_reports
+from softcr_runtime.wire.diagnostics import OK, DiagnosticReport, diagnostics_to_message
 
 _RECORDS_PERIOD = 1_000_000_000  # between two messages of tick records [ns]
 _UNRECORDED = ("/clock",)

@@ -22,8 +22,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import cdr_of, is_known, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
-from softcr_runtime.block import CLOCK, BlockBase
-from softcr_runtime.codecs import codec
+from softcr_runtime.blocks.block import CLOCK, BlockBase
 from softcr_runtime.replay.old_bags import require_plans, tells_inputs, without_inputs
 from softcr_runtime.replay.recorded_events import before_time_went_back
 from softcr_runtime.replay.recorded_messages import (
@@ -35,8 +34,9 @@ from softcr_runtime.replay.recorded_messages import (
 from softcr_runtime.replay.recorded_run import RecordedRun
 from softcr_runtime.replay.replayed import ReplayedBlock, ReplayExecutor, Samples, inputs_of
 from softcr_runtime.replay.trust import Trust
-from softcr_runtime.settings import setting_values
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.settings.node_settings import setting_values
+from softcr_runtime.wire.codecs import codec
+from softcr_runtime.wire.topics import TOPICS
 
 _TIMING = "patience"  # the one parameter that acts on when messages came, not on what they hold
 _ROLES = "estimator", "controller"  # names of changes, whatever the nodes are called

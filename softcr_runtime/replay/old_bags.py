@@ -8,21 +8,21 @@ from typing import Any
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.block import BlockBase, Input, Output
-from softcr_runtime.messages import INPUT
-from softcr_runtime.robot_topics import robot_topics
-from softcr_runtime.tick_records import TickRecord
-from softcr_runtime.topics import TOPICS
-from softcr_runtime.values import StateEstimate
+from softcr_runtime.blocks.block import BlockBase, Input, Output
+from softcr_runtime.blocks.tick_records import TickRecord
+from softcr_runtime.blocks.values import StateEstimate
+from softcr_runtime.wire.messages import INPUT
+from softcr_runtime.wire.robot_topics import robot_topics
+from softcr_runtime.wire.topics import TOPICS
 
 _CONTROLLER = "softcr_control.controller:ControllerBlock"
 BLOCKS: dict[str, str] = {
     "estimator": "softcr_estimation.estimator:EstimatorBlock",
-    "cc_estimator": "softcr_estimation.cc_block:CcEstimatorBlock",
+    "cc_estimator": "softcr_papers.mehl2024.cc_block:CcEstimatorBlock",
     "nempc_controller": _CONTROLLER,
     "rod_mpc": _CONTROLLER,
     "feedforward": "softcr_control.feedforward:Feedforward",
-    "apcc_controller": "softcr_control.apcc.block:ApccBlock",
+    "apcc_controller": "softcr_papers.dalenberg2024.apcc.block:ApccBlock",
 }
 """What each node ran, by its name."""
 

@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from softcr_runtime.bags.message_bytes import header_stamp
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.block import CLOCK, BlockBase
-from softcr_runtime.join import Join, Tick
-from softcr_runtime.messages import MessageError
-from softcr_runtime.sample import Sample
-from softcr_runtime.tick_records import (
+from softcr_runtime.blocks.block import CLOCK, BlockBase
+from softcr_runtime.blocks.join import Join, Tick
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.tick_records import (
     JUMP,
     RESET,
     TICK,
@@ -24,6 +23,7 @@ from softcr_runtime.tick_records import (
     record_of,
     records_from_message,
 )
+from softcr_runtime.wire.messages import MessageError
 
 _AT_ONCE = 5e-4  # messages received within so long belong to one look of a node [s]
 

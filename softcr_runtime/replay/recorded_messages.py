@@ -9,9 +9,9 @@ from typing import Any
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import header_stamp
 from softcr_runtime.bags.reading import Bag, BagMessage
-from softcr_runtime.messages import MessageError
-from softcr_runtime.sample import Sample
-from softcr_runtime.topics import TOPICS
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.wire.messages import MessageError
+from softcr_runtime.wire.topics import TOPICS
 
 _REMEMBERED = 512  # messages of a topic that may be asked for once more
 _DISORDER = 250_000_000  # stamps of a topic may have been recorded so much too late [ns]

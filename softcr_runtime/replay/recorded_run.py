@@ -9,15 +9,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from softcr_models.errors import UserError
+from softcr_models.files.yaml_files import read_mapping
 from softcr_models.plugins import load_class
-from softcr_models.robot import Kind, load_robot
-from softcr_models.yaml_files import read_mapping
-from softcr_runtime import registry
+from softcr_models.robots.robot import Kind, load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
 from softcr_runtime.bags.told_values import misfits
-from softcr_runtime.block import BlockBase
-from softcr_runtime.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.blocks.tick_records import CHANGE, TICK, TickRecord
 from softcr_runtime.replay.old_bags import BLOCKS, as_it_was, heard_commands, settings_today
 from softcr_runtime.replay.recorded_events import (
     answered_estimates,
@@ -26,8 +25,9 @@ from softcr_runtime.replay.recorded_events import (
     told_estimates,
 )
 from softcr_runtime.replay.trust import Trust, names_of_files
-from softcr_runtime.settings import NodeSettings
-from softcr_runtime.tick_records import CHANGE, TICK, TickRecord
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import NodeSettings
+from softcr_runtime.wire.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
 
 _NEEDED = "block", "settings", "before_changes"  # of what a node said, to be what it was
 _MOST_STAMPS = 2_000_000  # of frames without a pressure: more than hours of them

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from softcr_models.errors import UserError
-from softcr_runtime.block import CLOCK, BlockBase, Input, Output
-from softcr_runtime.budget import recorded_budget
-from softcr_runtime.guard import Guard
+from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.blocks.budget import recorded_budget
+from softcr_runtime.blocks.guard import Guard
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.blocks.tick_grid import between
+from softcr_runtime.blocks.tick_records import ACTION, CHANGE, IDLE, JUMP, RESET, TICK, TickRecord
 from softcr_runtime.replay.old_bags import former_input
-from softcr_runtime.sample import Sample
-from softcr_runtime.settings import (
+from softcr_runtime.settings.node_settings import (
     NodeSettings,
     build_settings,
     declared_settings,
     setting_values,
 )
-from softcr_runtime.tick_grid import between
-from softcr_runtime.tick_records import ACTION, CHANGE, IDLE, JUMP, RESET, TICK, TickRecord
 
 
 class Samples(Protocol):

@@ -16,8 +16,8 @@ from softcr_models.errors import UserError
 from softcr_models.models import MODELS
 from softcr_models.plugins import absolute_place, asking, file_of_place
 from softcr_models.prediction import ON_GPU
-from softcr_runtime import registry
 from softcr_runtime.replay.old_bags import BLOCKS
+from softcr_runtime.settings import registry
 
 _HOUSE = frozenset({*registry.places(), *MODELS.values(), *BLOCKS.values(), ON_GPU})
 _FILES = (".yaml", ".yml", ".json", ".safetensors", ".csv", ".npz", ".py")

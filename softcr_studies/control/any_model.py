@@ -9,11 +9,11 @@ from itertools import product
 
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.models import make_model
-from softcr_models.robot import load_robot
-from softcr_runtime.registry import GRADIENT_MPC, NEMPC
-from softcr_runtime.system import Parameters, System
-from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Must, Seeds, Study, StudySettings
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.blocks.system import Parameters, System
+from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
+from softcr_studies.frame.study import Cell, Metric, Must, Seeds, Study, StudySettings
+from softcr_studies.loops.closed_loop import closed_loop, mean_error_mm, tracked
 
 RADIUS, FREQUENCY = 0.015, 0.5  # of the circle [m], [Hz]
 DURATION = 5.0  # [s]

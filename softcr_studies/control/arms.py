@@ -5,19 +5,19 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_control.references import SampledReference
-from softcr_hardware.different_plant import Difference
+from softcr_control.reference.references import SampledReference
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import CosseratRod, Robot, load_robot
-from softcr_models.obstacle_files import load_obstacles
-from softcr_models.rod_rows import interval_counts
-from softcr_runtime.block import Output
-from softcr_runtime.registry import GRADIENT_MPC, NEMPC
-from softcr_runtime.system import Parameters
-from softcr_studies.cell import Cell, Result
-from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.study import Metric, Must, Seeds, Study, StudySettings
-from softcr_studies.tracking_loop import (
+from softcr_models.robots.obstacle_files import load_obstacles
+from softcr_models.rod_model.rows import interval_counts
+from softcr_runtime.blocks.block import Output
+from softcr_runtime.blocks.system import Parameters
+from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
+from softcr_simulation.different_plant import Difference
+from softcr_studies.frame.cell import Cell, Result
+from softcr_studies.frame.study import Metric, Must, Seeds, Study, StudySettings
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import (
     MODEL_INTERVALS,
     PERIOD,
     SETTLED,
@@ -25,7 +25,7 @@ from softcr_studies.tracking_loop import (
     reference_of,
     run_loop,
 )
-from softcr_studies.tracking_study import settled
+from softcr_studies.loops.tracking_study import settled
 
 ROBOT, BALL = "two_segments", "ball"
 PLANT = Difference(intervals=2 * MODEL_INTERVALS)

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from softcr_runtime.registry import GRADIENT_MPC
-from softcr_studies.tracking_loop import FAST, RATE_HZ
-from softcr_studies.tracking_study import PLANT, SENSORS, SIMPLER, musts, tracking_study
+from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_studies.loops.tracking_loop import FAST, RATE_HZ
+from softcr_studies.loops.tracking_study import PLANT, SENSORS, SIMPLER, musts, tracking_study
 
 CASES = [
     replace(FAST, name=f"{FAST.name}, {rate:g} Hz", duration=6.0, rate_hz=rate)

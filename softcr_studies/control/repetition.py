@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcr_control.learned_motion import LearnedMotion, shift_after
-from softcr_hardware.plant_errors import load_plant_errors
+from softcr_control.predictive.learned_motion import LearnedMotion, shift_after
 from softcr_models import Robot, load_robot
-from softcr_runtime.block import Output
-from softcr_runtime.registry import GRADIENT_MPC
-from softcr_runtime.values import StateEstimate
-from softcr_studies.closed_loop import mean_error_mm
+from softcr_runtime.blocks.block import Output
+from softcr_runtime.blocks.values import StateEstimate
+from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_simulation.plant_errors import load_plant_errors
+from softcr_studies.frame.study import Cell, Result, Results, Row, Study
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import FAST, PERIOD, SETTLED, reference_of, run_loop
+from softcr_studies.loops.whole_loops import LOOPS, OURS, PLAIN, WITHOUT
 from softcr_studies.robustness.plants import NAMED
-from softcr_studies.study import Cell, Result, Results, Row, Study
-from softcr_studies.tracking_loop import FAST, PERIOD, SETTLED, reference_of, run_loop
-from softcr_studies.whole_loops import LOOPS, OURS, PLAIN, WITHOUT
 
 REPETITIONS = 6  # after a first run without anything learned
 DURATION = 6.0  # [s]

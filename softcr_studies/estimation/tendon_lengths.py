@@ -16,7 +16,7 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import TENDON_LENGTHS
-from softcr_studies.study import Cell, Metric, Result, Seeds, Study, StudySettings
+from softcr_studies.frame.study import Cell, Metric, Result, Seeds, Study, StudySettings
 
 ROBOT, PERIOD = "tendon_arm", 1 / 70
 INTERVALS, PLANT_INTERVALS = 5, 10

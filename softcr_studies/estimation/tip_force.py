@@ -18,8 +18,8 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import BASE_WRENCH
-from softcr_models.tip_force import TIP_FORCE, known_tip_force
-from softcr_studies.study import (
+from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
+from softcr_studies.frame.study import (
     Cell,
     Metric,
     Must,

@@ -16,10 +16,8 @@ from pydantic import Field, model_validator
 from softcr_control.controller import ControllerBlock
 from softcr_control.observation import ControlContext, Controller
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_hardware.plant import SimulatedPlant
-from softcr_hardware.plants import RodPlant, RodPlantSettings
-from softcr_hardware.virtual_bench import bench_system
-from softcr_hardware.virtual_devices import (
+from softcr_hardware.emulation.virtual_bench import bench_system
+from softcr_hardware.emulation.virtual_devices import (
     PLANS,
     POSES,
     PRESSURES,
@@ -30,15 +28,17 @@ from softcr_hardware.virtual_devices import (
 )
 from softcr_models import Robot, load_robot
 from softcr_models.errors import UserError
-from softcr_runtime import registry
-from softcr_runtime.plugin_settings import plugin_settings
-from softcr_runtime.registry import GRADIENT_MPC, NEMPC
-from softcr_runtime.settings import Seconds
-from softcr_runtime.system import Computing, Missing, Parameters, Part, System, Wire
-from softcr_runtime.virtual import block_of
-from softcr_runtime.virtual_run import Log, run_system
-from softcr_studies.closed_loop import closed_loop, mean_error_mm, tracked
-from softcr_studies.study import Cell, Metric, Result, Seeds, Study, StudySettings
+from softcr_runtime.blocks.system import Computing, Missing, Parameters, Part, System, Wire
+from softcr_runtime.blocks.virtual import block_of
+from softcr_runtime.blocks.virtual_run import Log, run_system
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import Seconds
+from softcr_runtime.settings.plugin_settings import plugin_settings
+from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
+from softcr_simulation.plant import SimulatedPlant
+from softcr_simulation.plants import RodPlant, RodPlantSettings
+from softcr_studies.frame.study import Cell, Metric, Result, Seeds, Study, StudySettings
+from softcr_studies.loops.closed_loop import closed_loop, mean_error_mm, tracked
 
 SETTLED = 2.0  # from here on the motion has faded in [s]
 ROBOT = "licher2025"
@@ -187,7 +187,7 @@ def loop_parts(bench: Bench, seed: int, duration: float) -> tuple[Part, Part, Pa
     motion: Parameters = {"reference": "trajectory", "start": "service", "duration": duration}
     motion |= {"trajectory_intervals": PLANT["intervals"]}
     return (
-        Part("reference", "softcr_control.reference_block:ReferenceBlock", common | motion),
+        Part("reference", "softcr_control.reference.block:ReferenceBlock", common | motion),
         registry.part("estimator", "rod", common | {"patience": _PATIENCE}),
         registry.part("controller", bench.controller, common | chosen),
     )

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from softcr_control import signals
+from softcr_control.reference import signals
 from softcr_estimation.identification.stretches import PERIOD
-from softcr_hardware.plant_errors import PlantErrors
-from softcr_hardware.structural_plant import StructuralPlant
 from softcr_models import Robot, load_robot
 from softcr_models.chain.identification import identify_chain
-from softcr_models.identification import Recording
-from softcr_models.measured_groups import TIP_POSITION
-from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_models.identification.measured_groups import TIP_POSITION
+from softcr_models.identification.rod_identification import Recording
+from softcr_simulation.plant_errors import PlantErrors
+from softcr_simulation.structural_plant import StructuralPlant
+from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
 
 PLANT_INTERVALS, MODEL_INTERVALS = 20, 10
 SECONDS, FREQUENCIES = 12.0, (0.1, 0.5, 1.0)

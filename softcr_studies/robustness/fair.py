@@ -6,14 +6,14 @@ of the model's structure stands beside two that have errors without a name in th
 
 from dataclasses import replace
 
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_hardware.plant_errors import load_plant_errors
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
-from softcr_studies import lock_in
-from softcr_studies.study import Cell, Must, Result, Study
-from softcr_studies.tracking_loop import FAST, Case, reference_of
-from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import (
+from softcr_simulation.plant_errors import load_plant_errors
+from softcr_studies.frame.study import Cell, Must, Result, Study
+from softcr_studies.loops import lock_in
+from softcr_studies.loops.tracking_loop import FAST, Case, reference_of
+from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
+from softcr_studies.loops.whole_loops import (
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,

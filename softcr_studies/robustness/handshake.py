@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from softcr_hardware.safety import Action, Decision, Flags, Latch, Safety
-from softcr_hardware.safety_settings import SafetySettings
-from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
+from softcr_hardware.safety.safety import Action, Decision, Flags, Latch, Safety
+from softcr_hardware.safety.settings import SafetySettings
+from softcr_studies.frame.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 
 MAXIMUM = 1e5
 SHORT = SafetySettings(

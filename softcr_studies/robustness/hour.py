@@ -14,16 +14,25 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 
-from softcr_control.references import SampledReference
-from softcr_hardware.drifting_plant import DriftingPlant, between, far_ends
-from softcr_hardware.plant_errors import load_plant_errors
+from softcr_control.reference.references import SampledReference
 from softcr_models import load_robot
-from softcr_runtime.block import Output
-from softcr_runtime.virtual_run import run_blocks
-from softcr_studies import lock_in
-from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.study import Cell, Metric, Must, Result, Results, Seeds, Study, StudySettings
-from softcr_studies.tracking_loop import (
+from softcr_runtime.blocks.block import Output
+from softcr_runtime.blocks.virtual_run import run_blocks
+from softcr_simulation.drifting_plant import DriftingPlant, between, far_ends
+from softcr_simulation.plant_errors import load_plant_errors
+from softcr_studies.frame.study import (
+    Cell,
+    Metric,
+    Must,
+    Result,
+    Results,
+    Seeds,
+    Study,
+    StudySettings,
+)
+from softcr_studies.loops import lock_in
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import (
     FAST,
     REFERENCE_INTERVALS,
     SETTLED,
@@ -32,8 +41,8 @@ from softcr_studies.tracking_loop import (
     reference_of,
     tip_sigmas,
 )
-from softcr_studies.virtual_runs import ESTIMATOR
-from softcr_studies.whole_loops import LOOPS, OURS, PLAIN
+from softcr_studies.loops.virtual_runs import ESTIMATOR
+from softcr_studies.loops.whole_loops import LOOPS, OURS, PLAIN
 
 _TURN = 2.0  # of the motion to 1.5 Hz, whose sines are of 0.5, 1 and 1.5 Hz [s]
 _FADED = 4.0  # from here on it repeats itself [s]

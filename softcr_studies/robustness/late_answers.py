@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_hardware.plant_errors import SAME_STRUCTURE
-from softcr_hardware.virtual_devices import PLANS, POSES, PRESSURES
+from softcr_hardware.emulation.virtual_devices import PLANS, POSES, PRESSURES
 from softcr_models.errors import UserError
-from softcr_runtime.panels import panels
-from softcr_runtime.registry import GRADIENT_MPC, NEMPC
-from softcr_runtime.settings import Seconds, build_settings
-from softcr_runtime.system import Computing, Missing, Stop, System
-from softcr_studies.closed_loop import closed_loop, tracked
-from softcr_studies.results import Results
+from softcr_runtime.blocks.system import Computing, Missing, Stop, System
+from softcr_runtime.console.panels import panels
+from softcr_runtime.settings.node_settings import Seconds, build_settings
+from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
+from softcr_simulation.plant_errors import SAME_STRUCTURE
+from softcr_studies.frame.results import Results
+from softcr_studies.frame.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
+from softcr_studies.loops.closed_loop import closed_loop, tracked
 from softcr_studies.robustness.bench_timing import Bench, run_bench
-from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 
 SETTLED, BEGUN = 2.0, 1.0  # from here on errors are settled, and may be the largest ones [s]
 _AT = 4.0  # when something happens once [s]

@@ -17,15 +17,15 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from PIL import Image
 
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_hardware.different_plant import Difference
-from softcr_hardware.plant import Mismatch
-from softcr_runtime.registry import GRADIENT_MPC
-from softcr_studies import tracking_study
-from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
-from softcr_studies.tracking_loop import FAST, SETTLED, Case
-from softcr_studies.tracking_study import PLANT, SENSORS, SHIPPED, SIMPLER, Settings
+from softcr_control.reference.settings import ReferenceSettings
+from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_simulation.different_plant import Difference
+from softcr_simulation.plant import Mismatch
+from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.loops import tracking_study
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import FAST, SETTLED, Case
+from softcr_studies.loops.tracking_study import PLANT, SENSORS, SHIPPED, SIMPLER, Settings
 
 DURATION = 4.0  # one period of the reference from SETTLED on [s]
 USUAL, EXACT = Difference(), Difference(mismatch=Mismatch())

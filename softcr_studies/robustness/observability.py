@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_control import signals
-from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.reference import signals
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation.identification import information
 from softcr_estimation.identification.information import LAG, Motion
 from softcr_estimation.identification.signals import inputs_of, read_topic
 from softcr_estimation.identification.stretches import PERIOD, held_commands
 from softcr_models import Robot, load_robot
 from softcr_models.chain.elements import elements_of
+from softcr_models.chain.pressure import PRESSURE_OFFSET, chamber_names
 from softcr_models.errors import UserError
-from softcr_models.pressure import PRESSURE_OFFSET, chamber_names
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.reading import Bag
-from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
 
 PLANNED = {
     "to 1.5 Hz, 12 s": ReferenceSettings(duration=12.0),

@@ -13,14 +13,14 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from softcr_hardware.plant_errors import PlantErrors, about_field, load_plant_errors
 from softcr_models import load_robot
-from softcr_studies import lock_in
-from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.study import Cell, Metric, Result, Results, Study, StudySettings
-from softcr_studies.tracking_loop import FAST, SETTLED, Case, reference_of
-from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import (
+from softcr_simulation.plant_errors import PlantErrors, about_field, load_plant_errors
+from softcr_studies.frame.study import Cell, Metric, Result, Results, Study, StudySettings
+from softcr_studies.loops import lock_in
+from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.tracking_loop import FAST, SETTLED, Case, reference_of
+from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
+from softcr_studies.loops.whole_loops import (
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,

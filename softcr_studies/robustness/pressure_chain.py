@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from softcr_hardware.different_plant import Difference
-from softcr_studies.tracking_loop import FAST
-from softcr_studies.tracking_study import PLANT, SENSORS, SIMPLER, musts, tracking_study
+from softcr_simulation.different_plant import Difference
+from softcr_studies.loops.tracking_loop import FAST
+from softcr_studies.loops.tracking_study import PLANT, SENSORS, SIMPLER, musts, tracking_study
 
 _BIASED = replace(
     FAST,

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from pydantic import Field
 
-from softcr_hardware.emulated_chambers import ChamberErrors
-from softcr_hardware.ethercat.pressure_guard.detectors import PressureFault
-from softcr_hardware.ethercat.terminals import Station, load_station
-from softcr_hardware.fault_shapes import given_fault
-from softcr_hardware.virtual_channel import (
+from softcr_hardware.emulation.chambers import ChamberErrors
+from softcr_hardware.emulation.fault_shapes import given_fault
+from softcr_hardware.emulation.virtual_channel import (
     CYCLE,
     Course,
     Outcome,
     SensorErrors,
     run_channel,
 )
+from softcr_hardware.ethercat.pressure_guard.detectors import PressureFault
+from softcr_hardware.ethercat.terminals import Station, load_station
 from softcr_models import load_robot
-from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
+from softcr_studies.frame.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 
 ROBOT = "licher2025"
 BEGIN = 4.0

@@ -12,10 +12,17 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from softcr_hardware.emulation.virtual_channel import (
+    CYCLE,
+    Course,
+    Outcome,
+    SensorErrors,
+    run_channel,
+)
 from softcr_hardware.ethercat.pressure_guard.detectors import PressureFault
 from softcr_hardware.ethercat.terminals import Station
-from softcr_hardware.virtual_channel import CYCLE, Course, Outcome, SensorErrors, run_channel
 from softcr_models import load_robot
+from softcr_studies.frame.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 from softcr_studies.robustness.pressure_faults import (
     COLUMNS,
     LOW,
@@ -24,7 +31,6 @@ from softcr_studies.robustness.pressure_faults import (
     plant_of,
     station_of,
 )
-from softcr_studies.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 
 _ENABLED = 0.12  # [s] from here on the setpoint moves, and something may fail
 _LOST, _GAP, _GAP_EVERY = 0.02, 0.05, 0.5  # share of samples, [s], [s]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.robot import Robot
-from softcr_models.yaml_files import validated
+from softcr_models.files.yaml_files import validated
+from softcr_models.robots.robot import Robot
 
 PERIOD = 0.01
 YOUNG = 0.5e6

@@ -7,11 +7,11 @@ import numpy as np
 
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.rod_model import RodModel
+from softcr_models.rod_model.rod_model import RodModel
+from softcr_studies.frame.study import Metric, Must, Result
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.motion import FINE_SUBSTEPS, PERIOD
 from softcr_studies.speed.timing import Baseline, Effort, told
-from softcr_studies.study import Metric, Must, Result
 
 UNIT = "us per candidate-step"
 CANDIDATES, HORIZON = 1000, 8

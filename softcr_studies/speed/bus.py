@@ -10,18 +10,18 @@ from functools import partial
 
 import numpy as np
 
-from softcr_hardware.emulated_bench import cable, emulation, what_a_wire_lacks
+from softcr_hardware.emulation.bench import cable, emulation, what_a_wire_lacks
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminals import load_station
-from softcr_hardware.safety_settings import SafetySettings
-from softcr_models.robot import load_robot
-from softcr_runtime.command_packets import CommandPacket
-from softcr_runtime.cycle_timer import CycleTimer
-from softcr_runtime.realtime import schedule_realtime
+from softcr_hardware.safety.settings import SafetySettings
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.blocks.command_packets import CommandPacket
+from softcr_runtime.blocks.cycle_timer import CycleTimer
+from softcr_runtime.ros.realtime import schedule_realtime
+from softcr_studies.frame.study import Metric, Must, Result
 from softcr_studies.speed.timing import Effort, Skipped, speed_study, told
-from softcr_studies.study import Metric, Must, Result
 
 UNIT, BAD = "us late at waking", "bad working counters"
 PERIOD = 0.001

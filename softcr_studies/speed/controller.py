@@ -7,23 +7,23 @@ from functools import partial
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from softcr_control.bounded_minimum import bounded_minimum
 from softcr_control.command import Command
 from softcr_control.controller import ControllerBlock
 from softcr_control.observation import Observation
-from softcr_control.references import pressure_trajectory
-from softcr_control.signals import circle_phase, rotating_inputs
+from softcr_control.predictive.bounded_minimum import bounded_minimum
+from softcr_control.reference.references import pressure_trajectory
+from softcr_control.reference.signals import circle_phase, rotating_inputs
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime import registry
-from softcr_runtime.registry import GRADIENT_MPC
-from softcr_runtime.system import Parameters
+from softcr_runtime.blocks.system import Parameters
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_studies.frame.study import Metric, Must, Result
+from softcr_studies.loops.whole_loops import CHAINED
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.timing import Baseline, Effort, told
-from softcr_studies.study import Metric, Must, Result
-from softcr_studies.whole_loops import CHAINED
 
 ROBOT, INTERVALS = "licher2025", 5
 UNIT, SOLUTION = "ms per tick", "us per solution"

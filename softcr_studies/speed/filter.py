@@ -5,17 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from softcr_estimation.pressure_filter import PressureFilter
 from softcr_estimation.rod_estimator import EstimatorSettings, RodEstimator
+from softcr_estimation.sensors.pressure_filter import PressureFilter
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
+from softcr_studies.frame.study import Must, Result
+from softcr_studies.loops.whole_loops import CHAINED, EVERYTHING
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.motion import PERIOD
 from softcr_studies.speed.timing import Baseline, Effort
-from softcr_studies.study import Must, Result
-from softcr_studies.whole_loops import CHAINED, EVERYTHING
 
 UNIT = "ms per tick"
 TIP_NOISE = 2e-4

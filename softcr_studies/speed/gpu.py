@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from softcr_models.plugins import in_a_line
+from softcr_studies.frame.study import Cell, Metric, Must, Published, Result, Study
 from softcr_studies.speed import gpu_batches, gpu_code, gpu_loops, gpu_training
 from softcr_studies.speed.gpu_batches import HORIZON, GpuEffort, require_gpu
 from softcr_studies.speed.gpu_loops import LoopOf
 from softcr_studies.speed.timing import Skipped
-from softcr_studies.study import Cell, Metric, Must, Published, Result, Study
 
 GPU, ALL_CORES, ONE_THREAD = "GPU", "processor, all cores", "processor, one thread"
 FEWER_SUBSTEPS = "GPU, 1 sub-step"

@@ -11,12 +11,12 @@ from pydantic import Field
 from softcr_models.devices import gpu_name, what_cuda_lacks
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction, RodSettings
-from softcr_models.robot import load_robot
-from softcr_models.rod_model import RodModel
+from softcr_models.robots.robot import load_robot
+from softcr_models.rod_model.rod_model import RodModel
+from softcr_studies.frame.study import Result
 from softcr_studies.speed import timing
 from softcr_studies.speed.motion import PERIOD, three_phase_pressures
 from softcr_studies.speed.timing import Effort, Skipped
-from softcr_studies.study import Result
 
 HORIZON = 8
 COMPARED = 4096  # candidates: enough for a largest deviation

@@ -11,13 +11,13 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction, RodSettings
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
+from softcr_studies.frame.study import Result
 from softcr_studies.speed.gpu_batches import HORIZON, GpuEffort
 from softcr_studies.speed.issue_model import WARP, walk
 from softcr_studies.speed.machine_code import Instruction, disassembled, loop_depths
 from softcr_studies.speed.motion import PERIOD
 from softcr_studies.speed.timing import Skipped
-from softcr_studies.study import Result
 
 ROBOTS = ("licher2025", "licher2025_chain", "two_segments", "tendon_arm")
 ARCHITECTURES = ("sm_90", "sm_80", "sm_120")

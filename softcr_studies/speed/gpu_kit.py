@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from softcr_studies.cell import Cell, Result
+    from softcr_studies.frame.cell import Cell, Result
     from softcr_studies.speed.gpu_batches import GpuEffort
 
 # What computes is imported by the parts' processes alone: the one that watches them needs nothing.
@@ -238,10 +238,10 @@ class Measurements:
 
     def write_table(self) -> None:
         """The study's table of what is there."""
-        from softcr_studies.cell import Cell
-        from softcr_studies.results import Results
+        from softcr_studies.frame.cell import Cell
+        from softcr_studies.frame.results import Results
+        from softcr_studies.frame.table import write_table
         from softcr_studies.speed import gpu
-        from softcr_studies.table import write_table
 
         cells = [Cell(*cell, 0, self._effort) for part in gpu.PARTS.values() for cell in part
                  if cell in self._found]  # fmt: skip
@@ -264,7 +264,7 @@ class _Kept:
 
 def measure_part(part: str, folder: Path, effort: "GpuEffort") -> None:
     """All measurements of a part; a line for each, as it is done."""
-    from softcr_studies.cell import Cell
+    from softcr_studies.frame.cell import Cell
     from softcr_studies.speed import gpu
 
     kept = Measurements(folder, effort)
@@ -290,7 +290,7 @@ def note_missing(parts: Mapping[str, str], folder: Path, effort: "GpuEffort") ->
 def tell_machine(folder: Path) -> None:
     """Card, driver, CUDA, PyTorch, processor: printed, and kept for the table."""
     from softcr_models.devices import what_cuda_lacks
-    from softcr_studies.machine import describe_machine
+    from softcr_studies.frame.machine import describe_machine
 
     told = describe_machine()
     try:
@@ -325,10 +325,10 @@ def _driver() -> str:
 
 
 def _about(folder: Path, effort: "GpuEffort") -> dict[str, Any]:
-    """What stands beside the rows; see `softcr_studies.runner`."""
-    from softcr_studies.catalogue import file_of
-    from softcr_studies.code_version import code_version
-    from softcr_studies.machine import describe_machine
+    """What stands beside the rows; see `softcr_studies.frame.runner`."""
+    from softcr_studies.frame.catalogue import file_of
+    from softcr_studies.frame.code_version import code_version
+    from softcr_studies.frame.machine import describe_machine
     from softcr_studies.speed.gpu import STUDY
 
     try:
@@ -389,7 +389,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _effort(given: Sequence[str]) -> "GpuEffort":
-    from softcr_runtime.settings import build_settings
+    from softcr_runtime.settings.node_settings import build_settings
     from softcr_studies.speed.gpu_batches import GpuEffort
 
     values = {name: json.loads(value) for name, value in (each.split("=", 1) for each in given)}

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from softcr_control.references import SampledReference
-from softcr_hardware.plant_errors import load_plant_errors
+from softcr_control.reference.references import SampledReference
 from softcr_models.devices import gpu_name
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
-from softcr_runtime.registry import NEMPC
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.settings.registry import NEMPC
+from softcr_simulation.plant_errors import load_plant_errors
+from softcr_studies.frame.study import Result
+from softcr_studies.loops.tracking_loop import FAST, RATE_HZ, SETTLED, Case, reference_of, run_loop
+from softcr_studies.loops.whole_loops import CHAINED, EVERYTHING
 from softcr_studies.speed import timing
 from softcr_studies.speed.gpu_batches import GpuEffort, in_milliseconds, require_gpu
 from softcr_studies.speed.timing import Skipped
-from softcr_studies.study import Result
-from softcr_studies.tracking_loop import FAST, RATE_HZ, SETTLED, Case, reference_of, run_loop
-from softcr_studies.whole_loops import CHAINED, EVERYTHING
 
 PLANT = "typical"
 FIRST = 20

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.devices import gpu_name
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
+from softcr_studies.frame.study import Result
 from softcr_studies.speed import timing
 from softcr_studies.speed.gpu_batches import GpuEffort, require_gpu
-from softcr_studies.study import Result
 
 ROBOT = "licher2025"
 _RATED = 60  # iterations that tell a rate
@@ -18,8 +18,8 @@ _OF_PROBE: dict[str, Any] = {"trajectories": 200, "noisy_samples": 20_000, "vali
 
 def on_processor(effort: GpuEffort) -> Result:
     """Iterations per second [1/s] of a short training by the recipe of the shipped network."""
-    from softcr_learning.surrogate.training import train
-    from softcr_learning.surrogate.training_settings import TrainingSettings
+    from softcr_papers.licher2025.training.training import train
+    from softcr_papers.licher2025.training.training_settings import TrainingSettings
 
     threads = timing.cores_available()
     # a part of what is usual where little time is given
@@ -46,7 +46,7 @@ def until_good_enough(effort: GpuEffort) -> Result:
         [mm]; rate [1/s] and number of iterations.
     """
     require_gpu()
-    from softcr_learning.surrogate.time_to_musts import time_to_musts
+    from softcr_papers.licher2025.training.time_to_musts import time_to_musts
 
     found = time_to_musts(
         "cuda", effort.training_seconds, ROBOT, lambda line: print(line, flush=True)

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from softcr_hardware.ethercat.memory_cycle import memory_cycle
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime.block import Input
-from softcr_runtime.join import Join
-from softcr_runtime.rod_clouds import (
+from softcr_runtime.blocks.block import Input
+from softcr_runtime.blocks.join import Join
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.wire.rod_clouds import (
     reference_cloud_from_message,
     reference_cloud_message,
     rod_cloud_from_message,
     rod_cloud_message,
 )
-from softcr_runtime.sample import Sample
+from softcr_studies.frame.study import Result
 from softcr_studies.speed.timing import Effort, measure, speed_study, told
-from softcr_studies.study import Result
 
 UNIT = "us"
 ROWS = 9  # of a reference

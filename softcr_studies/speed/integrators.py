@@ -8,10 +8,10 @@ from scipy.integrate import solve_ivp
 
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_studies.frame.study import Result
 from softcr_studies.speed import motion
 from softcr_studies.speed.rod import OURS, UNIT
 from softcr_studies.speed.timing import FEWEST, Baseline, Effort, speed_study, told
-from softcr_studies.study import Result
 
 TOLERANCES = 1e-2 * 0.8 ** np.arange(20)
 CASE = "n = 5 at equal tip error"

@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 
 from softcr_models.kernel_cache import cache_directory
 from softcr_models.prediction import RodPrediction
-from softcr_models.robot import load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.speed.timing import Effort, measure
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_studies.frame.study import Result
 from softcr_studies.speed import motion
 from softcr_studies.speed.beside import answers
 from softcr_studies.speed.rod import OURS, UNIT
 from softcr_studies.speed.timing import FEWEST, Baseline, Effort, Skipped, speed_study, told
-from softcr_studies.study import Result
 
 INTERVALS = (5, 10)
 THEIRS = "PyElastica"

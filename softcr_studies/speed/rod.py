@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from softcr_studies.frame.study import Must, Result, Results, Row
 from softcr_studies.speed import motion
 from softcr_studies.speed.timing import TIP_ERROR, Effort, measure_each, speed_study, told
-from softcr_studies.study import Must, Result, Results, Row
 
 UNIT = "us per 14.3 ms step"
 OURS = "softcr"

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from pydantic import Field
 
-from softcr_studies.study import Cell, Metric, Result, Results, Row, Study, StudySettings
+from softcr_studies.frame.study import Cell, Metric, Result, Results, Row, Study, StudySettings
 
 WARM_UP = 3
 FEWEST = 3

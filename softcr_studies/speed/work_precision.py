@@ -19,14 +19,14 @@ from scipy.integrate import solve_ivp
 
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_runtime.panels import panels
-from softcr_studies.cell import Cell, StudySettings
+from softcr_runtime.console.panels import panels
+from softcr_studies.frame.cell import Cell, StudySettings
+from softcr_studies.frame.study import Metric, Result, Results, Row, Study
 from softcr_studies.speed import motion
 from softcr_studies.speed.arms import ARMS, PERIOD, Arm
 from softcr_studies.speed.beside import answers
 from softcr_studies.speed.rod import OURS
 from softcr_studies.speed.timing import Skipped
-from softcr_studies.study import Metric, Result, Results, Row, Study
 
 SCIPY, ELASTICA, SOROMOX = "SciPy BDF, exact Jacobian", "PyElastica", "SoRoMoX"
 BOUNDS = (1.0, 0.3, 0.1)  # mm

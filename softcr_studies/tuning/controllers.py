@@ -18,15 +18,15 @@ from softcr_control.controller_file import (
     load_controller,
     named_settings,
 )
-from softcr_control.reference_settings import ReferenceSettings
-from softcr_hardware.different_plant import Difference
-from softcr_hardware.plant import Mismatch
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import Robot, load_robot
-from softcr_runtime.settings import setting_values
-from softcr_studies.koopman_baseline import VALIDATION
-from softcr_studies.search import SearchSettings
-from softcr_studies.study import Cell, Result, Study
-from softcr_studies.tracking_loop import FAST, PERIOD, Case, reference_of, run_loop
+from softcr_runtime.settings.node_settings import setting_values
+from softcr_simulation.different_plant import Difference
+from softcr_simulation.plant import Mismatch
+from softcr_studies.frame.search import SearchSettings
+from softcr_studies.frame.study import Cell, Result, Study
+from softcr_studies.loops.koopman_baseline import VALIDATION
+from softcr_studies.loops.tracking_loop import FAST, PERIOD, Case, reference_of, run_loop
 from softcr_studies.tuning.parameters import NEMPC, WEIGHTS, Parameter, Values, published_values
 from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning, streams
 

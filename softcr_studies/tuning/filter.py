@@ -14,15 +14,15 @@ from functools import cache, partial
 import numpy as np
 from pydantic import Field
 
-from softcr_control.reference_settings import ReferenceSettings
+from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
-from softcr_hardware.different_plant import Difference
-from softcr_hardware.plant import Mismatch
 from softcr_models import Robot, load_robot
-from softcr_runtime.registry import GRADIENT_MPC
-from softcr_studies.search import SearchSettings, Trials
-from softcr_studies.study import Cell, Result
-from softcr_studies.tracking_loop import PERIOD, SETTLED, Case
+from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_simulation.different_plant import Difference
+from softcr_simulation.plant import Mismatch
+from softcr_studies.frame.search import SearchSettings, Trials
+from softcr_studies.frame.study import Cell, Result
+from softcr_studies.loops.tracking_loop import PERIOD, SETTLED, Case
 from softcr_studies.tuning.controllers import FAR, LEVER, SCORED_FROM, SETPOINT, SHORT, source_of
 from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, looped, record
 from softcr_studies.tuning.parameters import FILTER, Values, published_values

@@ -11,19 +11,19 @@ from functools import cache
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_control import signals
-from softcr_control.references import SampledReference
+from softcr_control.reference import signals
+from softcr_control.reference.references import SampledReference
 from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
-from softcr_hardware.different_plant import Difference, DifferentPlant, plant_of
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
-from softcr_models.rod_rows import restricted
-from softcr_runtime.registry import GRADIENT_MPC
-from softcr_runtime.values import StateEstimate
-from softcr_runtime.virtual_run import Log, run_blocks
-from softcr_studies.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
-from softcr_studies.virtual_runs import open_loop
+from softcr_models.rod_model.rows import restricted
+from softcr_runtime.blocks.values import StateEstimate
+from softcr_runtime.blocks.virtual_run import Log, run_blocks
+from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_simulation.different_plant import Difference, DifferentPlant, plant_of
+from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
+from softcr_studies.loops.virtual_runs import open_loop
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
 MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]

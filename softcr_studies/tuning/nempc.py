@@ -1,6 +1,6 @@
 """Quotas, mutation, segments and rate weight of an NEMPC: Table VII of Licher et al. 2025."""
 
-from softcr_runtime.registry import NEMPC as KIND
+from softcr_runtime.settings.registry import NEMPC as KIND
 from softcr_studies.tuning.controllers import ControllerTuning, controller_study
 from softcr_studies.tuning.parameters import NEMPC
 

@@ -1,7 +1,7 @@
 """The paper's NEMPC: its first step, quotas and rate weight before state weights."""
 
-from softcr_runtime.registry import NEMPC as KIND
-from softcr_studies.search import Trials
+from softcr_runtime.settings.registry import NEMPC as KIND
+from softcr_studies.frame.search import Trials
 from softcr_studies.tuning.controllers import Against, Beginning, ControllerTuning, controller_study
 from softcr_studies.tuning.parameters import NEMPC
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from softcr_runtime.registry import GRADIENT_MPC
-from softcr_studies.search import Range
-from softcr_studies.tracking_loop import PERIOD
+from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_studies.frame.search import Range
+from softcr_studies.loops.tracking_loop import PERIOD
 
 Values = Mapping[str, Any]
 """Name of a parameter -> its value."""

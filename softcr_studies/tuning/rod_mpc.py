@@ -1,6 +1,6 @@
 """Knots, rate weight and damping of the gradient MPC."""
 
-from softcr_runtime.registry import GRADIENT_MPC
+from softcr_runtime.settings.registry import GRADIENT_MPC
 from softcr_studies.tuning.controllers import Against, Beginning, ControllerTuning, controller_study
 from softcr_studies.tuning.parameters import ROD_MPC
 

@@ -22,12 +22,12 @@ from matplotlib.ticker import NullFormatter
 from scipy.stats import spearmanr
 
 from softcr_models.errors import UserError
-from softcr_models.particle_swarm import particle_swarm
-from softcr_studies import search
-from softcr_studies.cell import name_of
-from softcr_studies.search import Pairs, Tried, Turn, ranked, tried
-from softcr_studies.study import Cell, Metric, Result, Results, Row, Study
-from softcr_studies.table import KINDS
+from softcr_models.identification.particle_swarm import particle_swarm
+from softcr_studies.frame import search
+from softcr_studies.frame.cell import name_of
+from softcr_studies.frame.search import Pairs, Tried, Turn, ranked, tried
+from softcr_studies.frame.study import Cell, Metric, Result, Results, Row, Study
+from softcr_studies.frame.table import KINDS
 from softcr_studies.tuning.parameters import Parameter, Values
 
 SHIPPED, TUNED, RATIO = "shipped", "tuned", "tuned / shipped"

@@ -1,6 +1,6 @@
 """State weights of the paper's NEMPC, once its other numbers are chosen: tuning/paper-nempc."""
 
-from softcr_runtime.registry import NEMPC
+from softcr_runtime.settings.registry import NEMPC
 from softcr_studies.tuning.controllers import Against, Beginning, ControllerTuning, controller_study
 from softcr_studies.tuning.parameters import WEIGHTS
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from softcr_runtime.command_line import command
+from softcr_runtime.settings.command_line import command
 from softcr_tools.commission.options import BenchOptions
 
 

@@ -16,8 +16,8 @@ from softcr_hardware.optitrack.calibration import MocapCalibration, Placement
 from softcr_hardware.optitrack.client import Address, NatNetClient
 from softcr_hardware.optitrack.session import NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
-from softcr_runtime.cycle_timer import CycleTimer
-from softcr_runtime.realtime import schedule_realtime
+from softcr_runtime.blocks.cycle_timer import CycleTimer
+from softcr_runtime.ros.realtime import schedule_realtime
 
 _ANYWHERE = TrackingLimits(workspace=100.0, rest_tolerance=0.0)
 """The cameras' world is not the robot's yet."""

@@ -8,8 +8,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.commissioning.findings import Finding
-from softcr_models.yaml_files import read_mapping, validated
-from softcr_runtime.whole_files import write_whole
+from softcr_models.files.yaml_files import read_mapping, validated
+from softcr_runtime.bags.whole_files import write_whole
 
 
 class StepRecord(BaseModel):

@@ -9,22 +9,22 @@ from pathlib import Path
 
 from rich.console import Console
 
-from softcr_hardware.bench_mistakes import mistakes_named
 from softcr_hardware.commissioning.bench import Bench, Operator
 from softcr_hardware.commissioning.virtual_bench import (
     VirtualBench,
     VirtualOperator,
     differences,
 )
+from softcr_hardware.emulation.bench_mistakes import mistakes_named
 from softcr_hardware.ethercat.kept_state import KeptState
 from softcr_hardware.ethercat.terminals import Station, load_station
 from softcr_hardware.force_torque.mounting import Mounting, load_mounting
 from softcr_hardware.optitrack.calibration import MocapCalibration, load_calibration
-from softcr_hardware.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot, load_robot
-from softcr_models.yaml_files import available, is_path
-from softcr_runtime.console import FAILED, say, signals_call, step
+from softcr_models.files.yaml_files import available, is_path
+from softcr_models.robots.robot import Robot, load_robot
+from softcr_runtime.console.terminal import FAILED, say, signals_call, step
+from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_tools.commission.lead import Say, lead
 from softcr_tools.commission.operators import (
     Answers,

@@ -10,7 +10,7 @@ from softcr_hardware.ethercat.terminals import Chamber, Station, load_station
 from softcr_hardware.force_torque.mounting import KeptBias, Mounting, load_mounting
 from softcr_hardware.optitrack.calibration import MocapCalibration, load_calibration
 from softcr_models.errors import UserError
-from softcr_runtime.whole_files import write_whole
+from softcr_runtime.bags.whole_files import write_whole
 from softcr_tools.commission.session import Session
 from softcr_tools.commission.steps import STEPS
 

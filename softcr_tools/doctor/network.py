@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_runtime.namespaces import absolute
-from softcr_runtime.ros_context import (
+from softcr_runtime.ros.context import (
     LOOPBACK_UP,
     discovery_range,
     loopback_error,
     security_error,
     security_is_on,
 )
-from softcr_runtime.running_systems import running_namespaces
+from softcr_runtime.ros.running_systems import running_namespaces
+from softcr_runtime.wire.namespaces import absolute
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import kernel_text
 from softcr_tools.doctor.terminals import terminals

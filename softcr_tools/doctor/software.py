@@ -9,8 +9,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from softcr_models.errors import UserError
-from softcr_runtime.rclpy_release import TESTED, missing_names, release
-from softcr_runtime.wire_types import NoWireType, tf_message_class
+from softcr_runtime.ros.rclpy_release import TESTED, missing_names, release
+from softcr_runtime.wire.tf_types import NoWireType, tf_message_class
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level, judged
 from softcr_tools.doctor.machine import existing
 
@@ -122,7 +122,7 @@ def check_cache(complete: bool, directory: str, writable: bool) -> Finding:
 
 def robot(name: str) -> Finding:
     """A robot's file; there the mark stands for data sheets."""
-    from softcr_models.robot import load_robot
+    from softcr_models.robots.robot import load_robot
 
     return _file("robot", name, "robots", lambda: load_robot(name), how="")
 
@@ -130,7 +130,7 @@ def robot(name: str) -> Finding:
 def station(name: str, robot: str) -> Finding:
     """The valves' station file."""
     from softcr_hardware.ethercat.terminals import load_station
-    from softcr_models.robot import load_robot
+    from softcr_models.robots.robot import load_robot
 
     return _file(
         "valve station",
@@ -186,7 +186,7 @@ def _file(what: str, name: str, folder: str, load: Callable[[], object], how: st
         load: raises what is wrong with it.
         how: its values are measured; empty where a mark does not say that they were not.
     """
-    from softcr_models.config import config_directory
+    from softcr_models.files.config import config_directory
 
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):

@@ -8,7 +8,7 @@ def air_supply(name: str, robot: str) -> Finding:
     """As the station file has it."""
     from softcr_hardware.ethercat.supply import check_supply, recommended_supply
     from softcr_hardware.ethercat.terminals import load_station
-    from softcr_models.robot import load_robot
+    from softcr_models.robots.robot import load_robot
 
     try:
         known = load_robot(robot)

@@ -23,17 +23,17 @@ from rclpy.qos import QoSReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from softcr_models.robot import Robot
-from softcr_runtime import configuration
+from softcr_models.robots.robot import Robot
 from softcr_runtime.bags.signals import decoder
-from softcr_runtime.codecs import expected_of
-from softcr_runtime.cycle_timer import CycleTimer
-from softcr_runtime.diagnostics import diagnostics_from_message
-from softcr_runtime.mailbox import LeftAlone, Mailbox
-from softcr_runtime.messages import MessageError, from_stamp, pressures_to_message
-from softcr_runtime.sample import Sample
-from softcr_runtime.shown_inputs import shown_inputs
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.blocks.cycle_timer import CycleTimer
+from softcr_runtime.blocks.sample import Sample
+from softcr_runtime.console.shown_inputs import shown_inputs
+from softcr_runtime.ros.mailbox import LeftAlone, Mailbox
+from softcr_runtime.wire import configuration
+from softcr_runtime.wire.codecs import expected_of
+from softcr_runtime.wire.diagnostics import diagnostics_from_message
+from softcr_runtime.wire.messages import MessageError, from_stamp, pressures_to_message
+from softcr_runtime.wire.topics import TOPICS, qos
 from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.page import Page, Slid, Switched

@@ -18,12 +18,17 @@ from std_msgs.msg import String
 
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_runtime.bags.recorder_node import RecorderNode
 from softcr_runtime.bags.signals import decoder
-from softcr_runtime.codecs import expected_of
-from softcr_runtime.diagnostics import DiagnosticReport, diagnostics_from_message
-from softcr_runtime.frames import (
+from softcr_runtime.blocks.values import Pose
+from softcr_runtime.ros.node import LoopNode
+from softcr_runtime.ros.process import leave, run
+from softcr_runtime.ros.realtime import give_way
+from softcr_runtime.settings.node_settings import Hertz, NodeSettings
+from softcr_runtime.wire.codecs import expected_of
+from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_from_message
+from softcr_runtime.wire.frames import (
     MOVING_TOPIC,
     STATIC_TOPIC,
     WORLD,
@@ -33,13 +38,8 @@ from softcr_runtime.frames import (
     static_transforms,
     transform_messages,
 )
-from softcr_runtime.node import LoopNode
-from softcr_runtime.process import leave, run
-from softcr_runtime.realtime import give_way
-from softcr_runtime.settings import Hertz, NodeSettings
-from softcr_runtime.topics import TOPICS
-from softcr_runtime.values import Pose
-from softcr_runtime.wire_types import NoWireType, tf_message, tf_message_class
+from softcr_runtime.wire.tf_types import NoWireType, tf_message, tf_message_class
+from softcr_runtime.wire.topics import TOPICS
 from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.shape import size_of

@@ -12,9 +12,9 @@ from rich.console import Console
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.robots import namespaces_of, robot_bag
-from softcr_runtime.command_line import RobotName, command
-from softcr_runtime.console import say
-from softcr_runtime.namespaces import Namespace
+from softcr_runtime.console.terminal import say
+from softcr_runtime.settings.command_line import RobotName, command
+from softcr_runtime.wire.namespaces import Namespace
 
 
 @command
@@ -102,8 +102,8 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]]:
     """Changed parameters by node and name; those of no node are the estimator's."""
-    from softcr_runtime import registry
     from softcr_runtime.replay.old_bags import BLOCKS
+    from softcr_runtime.settings import registry
 
     nodes = {*BLOCKS, "controller", *(registry.nodes("controller"))}
     changes: dict[str, dict[str, Any]] = {}

@@ -17,10 +17,10 @@ from rich.text import Text
 from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
-from softcr_runtime import figure_style as look
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import BagSignals, Signal, read_signals
-from softcr_runtime.console import compile_kernels, harmless, say, step
+from softcr_runtime.console import figure_style as look
+from softcr_runtime.console.terminal import compile_kernels, harmless, say, step
 from softcr_runtime.replay.bag_replay import BagReplay, Counts, ReplayTask
 
 

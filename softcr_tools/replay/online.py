@@ -13,17 +13,17 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.robots import namespaces_of
-from softcr_runtime.console import say
-from softcr_runtime.cycle_timer import MonotonicClock
-from softcr_runtime.diagnostics import (
+from softcr_runtime.blocks.cycle_timer import MonotonicClock
+from softcr_runtime.console.terminal import say
+from softcr_runtime.replay.recorded_messages import require_topics
+from softcr_runtime.wire.diagnostics import (
     DiagnosticReport,
     diagnostics_from_message,
     diagnostics_to_message,
 )
-from softcr_runtime.messages import clock_to_message
-from softcr_runtime.namespaces import absolute
-from softcr_runtime.replay.recorded_messages import require_topics
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.wire.messages import clock_to_message
+from softcr_runtime.wire.namespaces import absolute
+from softcr_runtime.wire.topics import TOPICS, qos
 from softcr_tools.ros.participant import ANNOUNCED
 
 INPUTS = (

@@ -7,16 +7,16 @@ from typing import Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_models.small_files import content_of, parsed_json
+from softcr_models.files.small_files import content_of, parsed_json
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import recorded_code
 from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.bags.told_values import told_of_system
-from softcr_runtime.command_line import command
-from softcr_runtime.console import say
-from softcr_runtime.namespaces import Namespace
-from softcr_runtime.whole_files import write_whole
+from softcr_runtime.bags.whole_files import write_whole
+from softcr_runtime.console.terminal import say
+from softcr_runtime.settings.command_line import command
+from softcr_runtime.wire.namespaces import Namespace
 from softcr_tools.report.figures import draw_figures
 from softcr_tools.report.page import Summary
 from softcr_tools.report.run import Run

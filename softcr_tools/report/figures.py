@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from softcr_runtime import figure_style as style
 from softcr_runtime.bags.signals import Signal, unit_of
-from softcr_runtime.figure_style import COMMANDED, ESTIMATE, LIMIT, MEASURED, TRUTH
-from softcr_runtime.shown_inputs import ShownInput
+from softcr_runtime.console import figure_style as style
+from softcr_runtime.console.figure_style import COMMANDED, ESTIMATE, LIMIT, MEASURED, TRUTH
+from softcr_runtime.console.shown_inputs import ShownInput
 from softcr_tools.report.page import ReportFigure
 from softcr_tools.report.run import ARC, Run
 from softcr_tools.report.sections import COMPLIANCE_SETTLING_TIME, SETTLING_TIME, shape_errors

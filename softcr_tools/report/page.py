@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from softcr_runtime.console import harmless
+from softcr_runtime.console.terminal import harmless
 
 MISSING = "-"
 SAFETY_SHOWN = 5  # transitions on the terminal; report.html has all

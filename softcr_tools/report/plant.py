@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from softcr_hardware.plant_errors import SAME_STRUCTURE, PlantErrors, about_field
-from softcr_models.obstacle_files import obstacles_in_words
-from softcr_runtime.registry import PREDICTIVE
+from softcr_models.robots.obstacle_files import obstacles_in_words
+from softcr_runtime.settings.registry import predictive
+from softcr_simulation.plant_errors import SAME_STRUCTURE, PlantErrors, about_field
 from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
 
@@ -22,7 +22,7 @@ _FILE = {
 }
 _UNITS = {"_mm": "mm", "_kg": "kg", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%",
           "_rad": "rad"}  # fmt: skip
-_ON_ANY_MODEL = (*PREDICTIVE, "quasi_static", "rod", "strain_regulator", "shape")
+_ON_ANY_MODEL = (*predictive(), "quasi_static", "rod", "strain_regulator", "shape")
 """The house's controllers and its estimators."""
 _OF_LAG = {"lag_pole", "lag_pole_factor", "vent_pole_factor", "valve_dead_band"}
 _TOLD_OF_EVERY_PLANT = {

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.strain.arm import StrainArm
 from softcr_models.strain.kinematics import StrainKinematics, kinds_first, transforms
-from softcr_runtime import registry
 from softcr_runtime.bags.signals import BagSignals, Signal
-from softcr_runtime.shown_inputs import ShownInput, shown_inputs
+from softcr_runtime.console.shown_inputs import ShownInput, shown_inputs
+from softcr_runtime.settings import registry
 
 LONGEST_HOLE = 0.03  # between poses of a camera that are interpolated [s]
 REFERENCES = ("reference", "tip_reference")  # nodes that say what shall be followed

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from softcr_models.constant_curvature.shape_error import shape_error
-from softcr_models.obstacle_files import obstacles_in_words
-from softcr_models.tip_force import TIP_FORCE, known_tip_force
+from softcr_models.robots.obstacle_files import obstacles_in_words
+from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import Signal
-from softcr_runtime.node_counts import counted
+from softcr_runtime.ros.node_counts import counted
 from softcr_tools.report.page import KeyFigure, Summary, filled, times
 from softcr_tools.report.plant import plant, plant_in_words
 from softcr_tools.report.run import ARC, REFERENCES, Run

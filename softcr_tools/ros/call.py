@@ -3,8 +3,8 @@
 import json as json_format
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command
-from softcr_runtime.console import FAILED, complain, show
+from softcr_runtime.console.terminal import FAILED, complain, show
+from softcr_runtime.settings.command_line import command
 from softcr_tools.ros.interfaces import fill, interface_class, lines, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, beside, is_plumbing, whereabouts
 from softcr_tools.ros.switch import TIMEOUT, ended_run, fill_switch, is_switch, tell

@@ -1,6 +1,6 @@
 """`softcr ros`: the list of the commands for running nodes."""
 
-from softcr_runtime.command_line import new_app
+from softcr_runtime.settings.command_line import new_app
 from softcr_tools.ros import COMMANDS
 
 app = new_app(

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import decoded
-from softcr_runtime.command_line import command
-from softcr_runtime.console import ended_by_signals, show
-from softcr_runtime.wire_types import TF_MESSAGE, is_installed
+from softcr_runtime.console.terminal import ended_by_signals, show
+from softcr_runtime.settings.command_line import command
+from softcr_runtime.wire.tf_types import TF_MESSAGE, is_installed
 from softcr_tools.ros.interfaces import interface_class, lines, picked, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside, node_of
 

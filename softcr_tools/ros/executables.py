@@ -1,14 +1,14 @@
 """The nodes of the package by name. setup.py reads this file alone, so it imports nothing."""
 
-_BLOCK = "softcr_runtime.run_block"
+_BLOCK = "softcr_runtime.ros.run_block"
 NODES = {
-    "simulator": f"{_BLOCK} softcr_hardware.simulator:Simulator",
+    "simulator": f"{_BLOCK} softcr_simulation.simulator:Simulator",
     "valves": "softcr_hardware.nodes.valves",
     "optitrack": "softcr_hardware.nodes.optitrack",
     "force_torque": "softcr_hardware.nodes.force_torque",
     "estimator": f"{_BLOCK} softcr_estimation.estimator:EstimatorBlock",
-    "cc_estimator": f"{_BLOCK} softcr_estimation.cc_block:CcEstimatorBlock",
-    "reference": f"{_BLOCK} softcr_control.reference_block:ReferenceBlock",
+    "cc_estimator": f"{_BLOCK} softcr_papers.mehl2024.cc_block:CcEstimatorBlock",
+    "reference": f"{_BLOCK} softcr_control.reference.block:ReferenceBlock",
     "goal": f"{_BLOCK} softcr_control.goals.block:GoalReference",
     "controller": f"{_BLOCK} softcr_control.controller:ControllerBlock",
     "nempc_controller": f"{_BLOCK} softcr_control.controller:ControllerBlock nempc_controller",
@@ -19,7 +19,7 @@ NODES = {
     "policy": f"{_BLOCK} softcr_control.controller:ControllerBlock policy"
     " --ros-args -p controller:=policy --",
     "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
-    "apcc_controller": f"{_BLOCK} softcr_control.apcc.block:ApccBlock",
+    "apcc_controller": f"{_BLOCK} softcr_papers.dalenberg2024.apcc.block:ApccBlock",
     "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",
     "visuals": "softcr_tools.nodes.visuals",
     "recorder": "softcr_runtime.bags.recorder_node",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command
-from softcr_runtime.console import FAILED, complain, ended_by_signals, show
+from softcr_runtime.console.terminal import FAILED, complain, ended_by_signals, show
+from softcr_runtime.settings.command_line import command
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside
 
 _NODE = "goal"
@@ -46,8 +46,8 @@ def goal(
 def _send(participant: Participant, tips: np.ndarray, frame: str, no_wait: bool) -> int:
     from std_srvs.srv import Trigger
 
-    from softcr_runtime.topics import TOPICS
-    from softcr_runtime.values import Goal
+    from softcr_runtime.blocks.values import Goal
+    from softcr_runtime.wire.topics import TOPICS
 
     go, graph = participant.found("service", f"{_NODE}/go")
     server = graph.servers[go][0]
@@ -76,8 +76,8 @@ def _send(participant: Participant, tips: np.ndarray, frame: str, no_wait: bool)
 
 def _publisher(participant: Participant, goal: Any) -> Callable[[], None]:
     """What publishes a goal once more, with the present as its stamp."""
-    from softcr_runtime.goal_messages import goal_to_message, path_to_message
-    from softcr_runtime.topics import TOPICS, qos
+    from softcr_runtime.wire.goal_messages import goal_to_message, path_to_message
+    from softcr_runtime.wire.topics import TOPICS, qos
 
     topic = "goal/pose" if len(goal.tips) == 1 else "goal/path"
     encode = goal_to_message if len(goal.tips) == 1 else path_to_message

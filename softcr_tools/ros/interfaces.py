@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_runtime.wire_types import TF_MESSAGE, is_installed, tf_message_class
+from softcr_runtime.wire.tf_types import TF_MESSAGE, is_installed, tf_message_class
 from softcr_tools.ros.participant import nearest
 
 _SHOWN = 6  # elements of an array in text

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import Field
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import FAILED, complain, show
-from softcr_runtime.settings import Seconds
+from softcr_runtime.console.terminal import FAILED, complain, show
+from softcr_runtime.settings.command_line import command, new_app
+from softcr_runtime.settings.node_settings import Seconds
 from softcr_tools.ros.participant import Connection, Graph, Participant, beside, nearest
 
 app = new_app("lifecycle", "Show or change the lifecycle state of a node.")

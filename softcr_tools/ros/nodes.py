@@ -5,7 +5,7 @@ import math
 import time
 from typing import Any
 
-from softcr_runtime.command_line import command
+from softcr_runtime.settings.command_line import command
 from softcr_tools.ros.participant import (
     Connection,
     Graph,

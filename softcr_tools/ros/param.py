@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command, new_app
-from softcr_runtime.console import FAILED, complain, show
-from softcr_runtime.parameters import changes_and_range
+from softcr_runtime.console.terminal import FAILED, complain, show
+from softcr_runtime.ros.parameters import changes_and_range
+from softcr_runtime.settings.command_line import command, new_app
 from softcr_tools.ros.interfaces import lines, plain, without_nan
 from softcr_tools.ros.participant import Connection, Participant, Unanswered, beside, nearest
 from softcr_tools.ros.tables import print_table

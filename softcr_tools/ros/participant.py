@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.errors import UserError
-from softcr_runtime.console import FAILED, complain
-from softcr_runtime.namespaces import Namespace
-from softcr_runtime.ros_context import ros_context, whereabouts
-from softcr_runtime.settings import Seconds
+from softcr_runtime.console.terminal import FAILED, complain
+from softcr_runtime.ros.context import ros_context, whereabouts
+from softcr_runtime.settings.node_settings import Seconds
+from softcr_runtime.wire.namespaces import Namespace
 
 _SLICE = 0.05  # between two looks at what is waited for [s]
 ANNOUNCED = 3.5

@@ -12,14 +12,12 @@ from pydantic import BaseModel, Field
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
-from softcr_runtime.block import BlockBase
-from softcr_runtime.command_line import command
-from softcr_runtime.console import complain
-from softcr_runtime.log_levels import LogLevels
-from softcr_runtime.namespaces import Namespace, absolute, in_namespace
-from softcr_runtime.parameter_files import ParameterFile, as_kind, is_of_ros, origin
-from softcr_runtime.ros_context import set_environment, whereabouts
-from softcr_runtime.settings import (
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.console.terminal import complain
+from softcr_runtime.ros.context import set_environment, whereabouts
+from softcr_runtime.ros.log_levels import LogLevels
+from softcr_runtime.settings.command_line import command
+from softcr_runtime.settings.node_settings import (
     NodeSettings,
     Setting,
     build_settings,
@@ -27,6 +25,8 @@ from softcr_runtime.settings import (
     name_and_nearest,
     unknown_names,
 )
+from softcr_runtime.settings.parameter_files import ParameterFile, as_kind, is_of_ros, origin
+from softcr_runtime.wire.namespaces import Namespace, absolute, in_namespace
 from softcr_tools.ros.executables import NODES
 from softcr_tools.ros.participant import nearest
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_runtime.console import complain, show
-from softcr_runtime.ros_executor.exchange import SERVICE
-from softcr_runtime.running_systems import domain, running_namespaces
+from softcr_runtime.console.terminal import complain, show
+from softcr_runtime.ros.executor.exchange import SERVICE
+from softcr_runtime.ros.running_systems import domain, running_namespaces
 
 TYPE = "rcl_interfaces/srv/SetParametersAtomically"
 TIMEOUT = 180.0

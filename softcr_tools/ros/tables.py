@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from softcr_runtime.console import harmless
+from softcr_runtime.console.terminal import harmless
 
 _UNLIMITED = 10_000
 """Columns of a file or pipe."""

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import Field
 
 from softcr_models.errors import UserError
-from softcr_runtime.command_line import command
-from softcr_runtime.settings import Seconds
+from softcr_runtime.settings.command_line import command
+from softcr_runtime.settings.node_settings import Seconds
 from softcr_tools.ros.interfaces import interface_class
 from softcr_tools.ros.participant import (
     Connection,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_models.robot import Robot
-from softcr_models.segments import Payload
+from softcr_models.robots.robot import Robot
+from softcr_models.robots.segments import Payload
 from softcr_tools.viewer.shape import AnyRobot, Shape
 
 _CONNECTOR_SHARE = 0.8  # of the thinner neighbour's radius

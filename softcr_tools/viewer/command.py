@@ -11,11 +11,11 @@ from pydantic import Field
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_models.robot import load_robot
-from softcr_runtime.command_line import RobotName, command
-from softcr_runtime.console import ended_by_signals, say, step
-from softcr_runtime.namespaces import Namespace, absolute
-from softcr_runtime.ros_context import ros_context
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.console.terminal import ended_by_signals, say, step
+from softcr_runtime.ros.context import ros_context
+from softcr_runtime.settings.command_line import RobotName, command
+from softcr_runtime.wire.namespaces import Namespace, absolute
 
 UNTIL_TOLD = "licher2025"
 """The robot that is shown until a running system tells its own."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_models.obstacle_files import PlaneObstacle, SphereObstacle
-from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE, TRUTH
-from softcr_runtime.messages import header, pose_to_message
-from softcr_runtime.values import PointForces, Pose
+from softcr_models.robots.obstacle_files import PlaneObstacle, SphereObstacle
+from softcr_runtime.blocks.values import PointForces, Pose
+from softcr_runtime.console.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE, TRUTH
+from softcr_runtime.wire.messages import header, pose_to_message
 from softcr_tools.viewer.body import most_parts, parts_of
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.shape import Shape, size_of

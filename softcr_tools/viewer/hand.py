@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcr_runtime.shown_inputs import ShownInput
+from softcr_runtime.console.shown_inputs import ShownInput
 
 HAND_RATE = 5e4  # the chambers follow a slider no faster than this [Pa/s]
 HAND_TIME = 1.2  # that tendons take from slack to their largest tension, at least [s]

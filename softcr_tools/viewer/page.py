@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import viser
 
-from softcr_models.robot import Robot
-from softcr_runtime.shown_inputs import ShownInput, shown_inputs
+from softcr_models.robots.robot import Robot
+from softcr_runtime.console.shown_inputs import ShownInput, shown_inputs
 from softcr_tools.viewer.door import Door
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture

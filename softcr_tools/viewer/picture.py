@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.obstacle_files import ObstacleFile, told_obstacles
-from softcr_models.robot import Robot
+from softcr_models.robots.obstacle_files import ObstacleFile, told_obstacles
+from softcr_models.robots.robot import Robot
+from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 from softcr_models.strain.arm import StrainArm
-from softcr_models.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import fields_of
-from softcr_runtime.codecs import expected_of
-from softcr_runtime.diagnostics import DiagnosticReport
-from softcr_runtime.robot_topics import inputs_of, robot_topics
-from softcr_runtime.rod_clouds import ReferenceCloud
-from softcr_runtime.shown_inputs import shown_inputs
-from softcr_runtime.values import PointForces, ReferenceRows
+from softcr_runtime.blocks.values import PointForces, ReferenceRows
+from softcr_runtime.console.shown_inputs import shown_inputs
+from softcr_runtime.wire.codecs import expected_of
+from softcr_runtime.wire.diagnostics import DiagnosticReport
+from softcr_runtime.wire.robot_topics import inputs_of, robot_topics
+from softcr_runtime.wire.rod_clouds import ReferenceCloud
 from softcr_tools.viewer.body import tendon_lines
 from softcr_tools.viewer.shape import AnyRobot, Shape, shape_makers
 

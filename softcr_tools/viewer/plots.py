@@ -10,7 +10,7 @@ import viser
 from viser import uplot
 
 from softcr_runtime.bags.signals import unit_of
-from softcr_runtime.figure_style import ESTIMATE, MEASURED
+from softcr_runtime.console.figure_style import ESTIMATE, MEASURED
 from softcr_tools.viewer.picture import WINDOW, Picture
 from softcr_tools.viewer.words import input_colour, input_units
 

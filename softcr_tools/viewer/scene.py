@@ -7,8 +7,8 @@ import viser
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
-from softcr_models.obstacle_files import ObstacleFile, SphereObstacle
-from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED
+from softcr_models.robots.obstacle_files import ObstacleFile, SphereObstacle
+from softcr_runtime.console.figure_style import ESTIMATE, LIMIT, MEASURED
 from softcr_tools.viewer.body import Tube, parts_of
 from softcr_tools.viewer.drawing import (
     DOT_SIZE,

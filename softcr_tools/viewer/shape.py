@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.strain.arm import StrainArm
 from softcr_models.strain.kinematics import StrainKinematics, kinds_first, transforms
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from softcr_models.strain.arm import StrainArm
 from softcr_runtime.bags.signals import unit_of
-from softcr_runtime.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
-from softcr_runtime.safety_state import SafetyState
+from softcr_runtime.console.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
+from softcr_runtime.wire.safety_state import SafetyState
 from softcr_tools.viewer.drawing import LOAD
 from softcr_tools.viewer.picture import HEARD, Picture
 

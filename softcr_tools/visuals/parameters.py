@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from softcr_runtime.messages import header
+from softcr_runtime.wire.messages import header
 from softcr_tools.viewer.picture import Picture
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from softcr_runtime.system import Parameters, Part, System
-from softcr_tools.node_parameters import told
-from softcr_tools.run_options import RunOptions
+from softcr_runtime.blocks.system import Parameters, Part, System
+from softcr_tools.running.node_parameters import told
+from softcr_tools.running.run_options import RunOptions
 
 NAME, PLACE = "visuals", "softcr_tools.nodes.visuals"
 

@@ -11,9 +11,9 @@ import numpy as np
 import pinocchio as pin
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robot import Robot
+from softcr_models.robots.robot import Robot
 from softcr_models.strain.arm import StrainArm
-from softcr_runtime.frames import Frames
+from softcr_runtime.wire.frames import Frames
 
 _COLOUR = "0.12 0.16 0.20 1"
 _PAYLOAD = 0.6  # radius of a payload's ball, whose size no file tells, over the last segment's

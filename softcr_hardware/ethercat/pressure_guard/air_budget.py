@@ -12,8 +12,8 @@ and reading, both high-passed at 8 rad/s, agree in gain; at rest, the answer to 
 
 import math
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 NOISE = 500.0  # [Pa] of a reading, beside the bound
 _HIGH_PASS = 8.0  # [rad/s]

@@ -3,7 +3,6 @@
 import math
 from enum import IntEnum
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.air_budget import (
     add_evidence,
     add_openings,
@@ -24,6 +23,7 @@ from softcr_hardware.ethercat.pressure_guard.ping import (
 )
 from softcr_hardware.ethercat.pressure_guard.pulses import forget_pulses, pulsed_volts
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 _TWICE = 2  # new samples above the limit
 _APART = 3  # new samples of two sensors that differ

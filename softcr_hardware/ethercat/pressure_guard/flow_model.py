@@ -22,8 +22,8 @@ work backwards:
 
 import math
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 _PIECE = 0.001  # [s] over which opening and pressure are taken as constant
 _PIECES = 100

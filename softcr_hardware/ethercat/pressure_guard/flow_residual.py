@@ -13,8 +13,8 @@ moves it by a share of at most two thresholds: one disturbed reading is no fault
 
 import math
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 _FILTER = 0.004  # [s]
 _MOST_SHARE = 0.22  # of a sample in the low pass: three in a row may be believed, one is not

@@ -9,8 +9,8 @@ for some time is a fault. The second term leaves room for a lag that is not quit
 
 import math
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 _LEAK = 6.0  # [1/s]
 

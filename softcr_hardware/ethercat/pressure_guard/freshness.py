@@ -7,8 +7,8 @@ at 50 Pa of noise and 7.6 Pa of step, so that 40 equal readings in a row do not 
 sensor quieter than half a step makes this rule false.
 """
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 _LONG_GAP = 0.002
 """After a longer gap an unchanged toggle says nothing: it may have changed twice [s]."""

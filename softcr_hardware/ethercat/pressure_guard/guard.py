@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from softcr_hardware.compilation import compiled, one_compiles
 from softcr_hardware.ethercat.pressure_guard.detectors import (
     PressureFault,
     arm_channel,
@@ -15,6 +14,7 @@ from softcr_hardware.ethercat.pressure_guard.detectors import (
 from softcr_hardware.ethercat.pressure_guard.records import CHANNEL
 from softcr_hardware.ethercat.pressure_guard.settings import GuardSettings
 from softcr_hardware.ethercat.process_data import Sample
+from softcr_models.room_kernels import compiled, one_compiles
 
 _LONGEST_GAP = 0.1
 """Time the flow model goes on without a cycle [s]; the terminals' watchdog vents as soon."""

@@ -9,9 +9,9 @@ opening before counts on both sides. A ping that could ask for less than 0.5 kPa
 Several misses in a row are a fault. Pings always let air out.
 """
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.air_budget import believe_reading, budget
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 _IDLE, _BEFORE, _EXHAUST, _AFTER = 0, 1, 2, 3
 _CLOSED_BEFORE, _CLOSED_AFTER = 0.016, 0.022  # [s]

@@ -10,9 +10,9 @@ While a chamber moves, its motion itself speaks for the sensor (`air_budget`); a
 openings are given as they are wanted, for the ripple of pulses shows at the robot's tip.
 """
 
-from softcr_hardware.compilation import compiled
 from softcr_hardware.ethercat.pressure_guard.flow_model import volts_at
 from softcr_hardware.ethercat.pressure_guard.records import Record
+from softcr_models.room_kernels import compiled
 
 _WAIT = 1.5  # opening tolerances from the dead band's edge
 _TRIGGER = 0.75  # pulses owed, for one to begin

@@ -1,0 +1,1 @@
+"""A linear model in lifted coordinates, identified from recordings, and its regulator."""

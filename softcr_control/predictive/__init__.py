@@ -1,0 +1,1 @@
+"""Predictive controllers and what they share: horizon, knots, lag, limits, offsets."""

@@ -1,0 +1,1 @@
+"""References: where the robot should be over the coming ticks."""

@@ -1,0 +1,1 @@
+"""Gaussian filters over any model, extended and unscented, in square-root form."""

@@ -1,0 +1,1 @@
+"""What an estimator measures: outputs of its model, further sensors, filtered pressures."""

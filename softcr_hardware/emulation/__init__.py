@@ -1,0 +1,1 @@
+"""The bench's devices in software: chambers, sensors, faults, also on virtual time."""

@@ -1,0 +1,1 @@
+"""What decides whether valves may follow commands: rules, limits, the arming handshake."""

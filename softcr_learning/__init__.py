@@ -1,1 +1,0 @@
-"""What trains: surrogates of a robot's rod, and the studies that searches share."""

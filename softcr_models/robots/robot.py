@@ -1,0 +1,472 @@
+"""Robots as data: a validated, immutable description of one soft continuum robot."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, overload
+
+import numpy as np
+import yaml
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from softcr_models.chain.pressure import PressureLag
+from softcr_models.errors import UserError
+from softcr_models.files.number_types import (
+    NO_BOOLEAN,
+    FileName,
+    Fraction,
+    Gravity,
+    Mass,
+    RollPitchYaw,
+    WidthOrNone,
+)
+from softcr_models.files.yaml_files import available, is_path, read_mapping, validated, yaml_path
+from softcr_models.robots import rules as robot_rules
+from softcr_models.robots.medium import Medium
+from softcr_models.robots.old_robots import is_old_arm, is_old_rod, upgraded_rod
+from softcr_models.robots.parts import (
+    Chamber,
+    Data,
+    PressureLimits,
+    RodActuator,
+    RodSensor,
+    TensionLimits,
+)
+from softcr_models.robots.pressure_chain import PressureChain
+from softcr_models.robots.segment_arrays import SegmentArrays
+from softcr_models.robots.segments import MAX_SEGMENTS, Payload, Segment
+from softcr_models.robots.short_form import (
+    SEGMENT_FIELDS,
+    short_form,
+    told_at_top_level,
+    with_segments,
+)
+
+if TYPE_CHECKING:
+    from softcr_models.constant_curvature.arm import Arm
+    from softcr_models.strain.arm import StrainArm
+
+__all__ = [
+    "BENDING",
+    "WORDS",
+    "Chamber",
+    "Kind",
+    "PressureLimits",
+    "Robot",
+    "available_robots",
+    "kind_of",
+    "load_robot",
+]
+
+Kind = Literal["rod", "arm", "strain"]
+"""The `type` of a robot file."""
+
+BENDING = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0])
+"""(6,) which entries of C's diagonal are the bending compliance."""
+
+WORDS: dict[Kind, str] = {
+    "rod": "a rod of soft segments",
+    "arm": "an arm driven by tendons",
+    "strain": "a planar robot of segments of constant strain",
+}
+
+_FOLDER = "robots"
+
+BUILDS_ON = "builds_on"
+"""In a robot file, the name of another one: this file has all its fields but those that it gives
+itself. A field that it gives is meant whole: a list of actuators replaces the other's list."""
+
+_MOST_BELOW = 4  # files that build on each other
+_Part = TypeVar("_Part")
+
+
+class Robot(SegmentArrays, Data):
+    """One soft continuum robot: segments in series, actuators and sensors. SI units.
+
+    The frames: `base` is the force-torque sensor's frame (CS)_fts of eq. (29) of Licher et al.
+    2025, z along the straight rod; the rod starts `sensor_to_base_cap + base_cap_length` above it;
+    `tip` is the outer face of the tip cap. docs/howto/robot.md says how to write a file.
+
+    What follows from segments and actuators is in `SegmentArrays`.
+    """
+
+    optional: ClassVar = {
+        "given_pressure_limits": "pressure_limits",
+        "given_pressure_lag": "pressure_lag",
+        "payload": "payload",
+        "medium": "medium",
+        "given_tension_limits": "tension_limits",
+        "tension_lag": "tension_lag",
+        "pressure_chain": "pressure_chain",
+    }
+    defaults: ClassVar = {"tendon_model": "constant", "estimated_payload": False}
+    also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
+
+    type: Literal["rod"]
+    name: FileName = Field(description="name of the robot")
+    description: str = Field(default="", description="description in one line")
+    segments: Annotated[tuple[Segment, ...], Field(min_length=1, max_length=MAX_SEGMENTS)] = Field(
+        description="the segments, base to tip; a robot with one segment may have its fields at "
+        "the top level of the file instead"
+    )
+    tip_mass: Mass = Field(description="mass of tip cap and markers, m_EE [kg]")
+    tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0), NO_BOOLEAN] = Field(
+        description="fraction of the last segment's length, at the tip, over which tip_mass is "
+        "spread [-]"
+    )
+    estimated_payload: bool = Field(
+        default=False,
+        description="whether filters estimate a payload at the tip cap's outer face, a point mass "
+        "that may be picked up and dropped; only for the exact rod without connectors, "
+        "payload or medium, and with no tendons but straight ones",
+    )
+    actuators: Annotated[tuple[RodActuator, ...], Field(min_length=1)] = Field(
+        description="the actuators; their order is that of every vector of inputs"
+    )
+    sensors: tuple[RodSensor, ...] = Field(
+        default=robot_rules.SENSORS,
+        description="the sensors: one base_wrench, one tip_pose, one pressure if there are "
+        "chambers, at most one tension and one tendon_length if there are tendons, any number of "
+        "pose; their noises are those of simulated sensors",
+    )
+    sensor_to_base_cap: WidthOrNone = Field(
+        description="distance from the force-torque sensor to the base cap, l_fts [m]"
+    )
+    base_cap_length: WidthOrNone = Field(
+        description="length of the rigid cap below the rod, l_cap [m]"
+    )
+    tip_cap_length: WidthOrNone = Field(
+        description="length of the rigid cap above the rod, l_cap [m]"
+    )
+    base_orientation: RollPitchYaw = Field(
+        description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
+    )
+    gravity: Gravity = Field(description="gravity along the world's -z [m/s^2]")
+    gravity_subintervals: Annotated[int, Field(ge=1, le=32), NO_BOOLEAN] = Field(
+        description="sub-intervals n_sub of Algorithm 1 per interval [-]"
+    )
+    gravity_strain_point: Fraction = Field(
+        description="position in a sub-interval at which the strain is taken: 1 end (Algorithm 1), "
+        "0.5 middle [-]"
+    )
+    given_pressure_limits: PressureLimits | None = Field(
+        default=None,
+        alias="pressure_limits",
+        description="limits of pressure commands; required with chambers",
+    )
+    given_pressure_lag: PressureLag | None = Field(
+        default=None,
+        alias="pressure_lag",
+        description="lag from a command to the chamber's pressure; required with chambers",
+    )
+    payload: Payload | None = Field(default=None, description="rigid body at the tip")
+    medium: Medium | None = Field(
+        default=None, description="fluid around the robot, with its buoyancy and drag; none when "
+        "absent",
+    )  # fmt: skip
+    tendon_model: Literal["constant", "exact"] = Field(
+        default="constant",
+        description="direction of a tendon's pull: constant, as on the straight rod, or exact, as "
+        "on the deformed one",
+    )
+    given_tension_limits: TensionLimits | None = Field(
+        default=None,
+        alias="tension_limits",
+        description="limits of tension commands; required with tendons",
+    )
+    tension_lag: PressureLag | None = Field(
+        default=None,
+        description="lag from a command to the tendon's tension, like that of pressures; when "
+        "absent, the tension follows at once",
+    )
+    pressure_chain: PressureChain | None = Field(
+        default=None,
+        description="hysteresis, hoses and creep between a pressure's reading and the rod, which "
+        "the filter identifies; none when absent",
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_any_form(cls, content: Any, handler: ModelWrapValidatorHandler["Robot"]) -> "Robot":
+        content = upgraded_rod(content)
+        if not isinstance(content, dict):
+            return handler(content)
+        short = "segments" not in content
+        content = robot_rules.with_sensors(with_segments(content))
+        try:
+            return handler(content)
+        except ValidationError as error:
+            if short:
+                raise told_at_top_level(error) from None
+            raise
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Robot":
+        robot_rules.check_segments(self)
+        robot_rules.check_actuators(self)
+        robot_rules.check_sensors(self)
+        robot_rules.check_limits(self)
+        robot_rules.check_pressure_chain(self)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_in_files(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        return short_form(handler(self), self.optional, self.defaults, info.exclude)
+
+    @property
+    def pressure_limits(self) -> PressureLimits:
+        """What the valves may be asked for; UserError for a robot without chambers."""
+        return self._present(self.given_pressure_limits, "pressure_limits", "chambers")
+
+    @property
+    def pressure_lag(self) -> PressureLag:
+        """From a command to a chamber's pressure; UserError for a robot without chambers."""
+        return self._present(self.given_pressure_lag, "pressure_lag", "chambers")
+
+    @property
+    def stiffens(self) -> bool:
+        """Whether filters look for a bending stiffness that changes with the curvature."""
+        return self.pressure_chain is not None and self.pressure_chain.curvature_stiffness
+
+    @property
+    def tension_limits(self) -> TensionLimits:
+        """What the tendons' drives may be asked for; UserError for a robot without tendons."""
+        return self._present(self.given_tension_limits, "tension_limits", "tendons")
+
+    def _present(self, part: _Part | None, field: str, actuators: str) -> _Part:
+        if part is None:
+            raise UserError(f"robot {self.name}: has no {actuators}, hence no {field}")
+        return part
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; what was computed of them does not count."""
+        if not isinstance(other, Robot):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in Robot.model_fields)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in Robot.model_fields))
+
+    def replace(self, **changes: Any) -> "Robot":
+        """A copy with some fields changed, validated again.
+
+        Raises:
+            UserError: a bad field, or one of the segments of a robot of several; with its name.
+        """
+        where = f"robot {self.name}"
+        content = self.model_dump()
+        if "segments" in changes:
+            content = {n: v for n, v in content.items() if n not in SEGMENT_FIELDS}
+        elif "segments" in content:
+            for name in changes.keys() & SEGMENT_FIELDS.keys():
+                raise UserError(
+                    f"{where}: {name}: belongs to each of its segments "
+                    f"{', '.join(self.segment_names)}; replace segments instead"
+                )
+        return validated(Robot, {**content, **changes}, where)
+
+    def scaled(
+        self, *, bending: float = 1.0, damping: float = 1.0, tip_mass: float = 1.0
+    ) -> "Robot":
+        """A copy with numbers of all segments multiplied.
+
+        Args:
+            bending: factor of the bending compliances.
+            damping: factor of the relaxation times.
+            tip_mass: factor of `tip_mass`, and of the payload's mass and inertia.
+
+        Raises:
+            UserError: a factor that makes a number that is not allowed.
+        """
+        changes: dict[str, Any] = {"tip_mass": tip_mass * self.tip_mass}
+        if self.payload is not None:
+            heavier = [tip_mass * each for each in self.payload.inertia]
+            mass = tip_mass * self.payload.mass
+            changes["payload"] = self.payload.model_dump() | {"mass": mass, "inertia": heavier}
+        segments = [each.scaled(bending, damping) for each in self.segments]
+        return self.replace(segments=segments, **changes)
+
+    def require_one_segment_of_chambers(self, what: str) -> None:
+        """For what knows no other robots.
+
+        Raises:
+            UserError: this one has several segments, a payload, a medium or tendons; with `what` in
+                the line.
+        """
+        found = [f"{len(self.segments)} segments"] if len(self.segments) > 1 else []
+        found += ["a payload"] if self.payload is not None else []
+        found += ["a medium"] if self.medium is not None else []
+        found += ["tendons"] if self.tendons else []
+        if found:
+            raise UserError(
+                f"robot {self.name}: {what} is for one segment with chambers; this robot has "
+                f"{', '.join(found)}"
+            )
+
+
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Literal["rod"]] = ("rod",)) -> Robot: ...
+
+
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Literal["arm"]]) -> "Arm": ...
+
+
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Literal["strain"]]) -> "StrainArm": ...
+
+
+@overload
+def load_robot(
+    name_or_path: str | Path, kinds: tuple[Literal["rod", "arm"], Literal["rod", "arm"]]
+) -> "Robot | Arm": ...
+
+
+@overload
+def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...]) -> "Robot | Arm | StrainArm": ...
+
+
+def load_robot(
+    name_or_path: str | Path, kinds: tuple[Kind, ...] = ("rod",)
+) -> "Robot | Arm | StrainArm":
+    """The robot of `config/robots/NAME.yaml`, or of the YAML file at a path.
+
+    Args:
+        name_or_path: which.
+        kinds: what is allowed; another kind is refused.
+
+    Returns:
+        A Robot for the type `rod`, an Arm for the type `arm`, a StrainArm for the type `strain`.
+
+    Raises:
+        UserError: a line for each field that is missing, misspelt or wrong, with the file, the
+            field, the value found and what is allowed.
+    """
+    path, content, kind = _read(name_or_path)
+    if kind not in kinds:
+        known = ", ".join(available_robots(kinds)) or "none"
+        wanted = " or ".join(WORDS[kind] for kind in kinds)
+        raise UserError(
+            f"robot {str(name_or_path)!r}: is {WORDS[kind]}, must be {wanted}; known are {known}"
+        )
+    if kind == "rod":
+        robot = validated(Robot, content, path, _FOLDER)
+        if line := robot_rules.pressed_to_nothing(robot):
+            warnings.warn(f"{path}: {line}", stacklevel=2)
+        return robot
+    # with kernels of their own, which nobody else needs to load
+    if kind == "strain":
+        from softcr_models.strain.arm import StrainArm
+
+        return validated(StrainArm, content, path, _FOLDER)
+    from softcr_models.constant_curvature.arm import Arm
+
+    return validated(Arm, content, path, _FOLDER)
+
+
+def available_robots(kinds: tuple[Kind, ...] = ("rod",)) -> list[str]:
+    """Names that `load_robot` knows, of robots of some kinds.
+
+    Raises:
+        UserError: a file of config/robots cannot be read.
+    """
+    return [name for name in available(_FOLDER) if kind_of(name) in kinds]
+
+
+def load_arm(name_or_path: str | Path) -> "Arm":
+    """`load_robot` for what needs an arm; raises UserError as it does."""
+    return load_robot(name_or_path, ("arm",))
+
+
+def load_strain_arm(name_or_path: str | Path) -> "StrainArm":
+    """`load_robot` for what needs a strain robot; raises UserError as it does."""
+    return load_robot(name_or_path, ("strain",))
+
+
+def kind_of(name_or_path: str | Path) -> Kind:
+    """What kind of robot a name or a file means.
+
+    Raises:
+        UserError: no robot has this name, or its file cannot be read or has no known type.
+    """
+    return _read(name_or_path)[2]
+
+
+def file_below(path: Path, content: bytes) -> str:
+    """The file that a robot file of this path and content builds on; empty where it is no robot
+    file, or builds on no other or on a robot of config/robots."""
+    if path.suffix not in (".yaml", ".yml"):
+        return ""
+    try:
+        told = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError):  # said where the file is used
+        return ""
+    other = told.get(BUILDS_ON) if isinstance(told, dict) else None
+    return other if isinstance(other, str) and is_path(other) else ""
+
+
+def content_alone(path: Path) -> dict[str, Any]:
+    """The content of a robot file with that of the files it builds on, robots of config/robots
+    excepted: what says the same where these files are not.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    return _whole_file(path, shipped=False)[1]
+
+
+def _whole_file(
+    name_or_path: str | Path, above: int = 0, shipped: bool = True
+) -> tuple[Path, dict[str, Any]]:
+    """Path and content of a robot file; what it leaves out it has from the file it builds on.
+
+    With `shipped` False it still builds on a robot of config/robots, if it does.
+    """
+    path = yaml_path(name_or_path, _FOLDER, "robot")
+    content = read_mapping(path, "robot")
+    if BUILDS_ON not in content:
+        return path, content
+    other = content[BUILDS_ON]
+    if not shipped and isinstance(other, str) and not is_path(other):
+        return path, content
+    del content[BUILDS_ON]
+    if not isinstance(other, str) or not other:
+        raise UserError(
+            f"{path}: {BUILDS_ON}: {other!r} is not allowed: must be the name of a robot, or a "
+            "file beside this one"
+        )
+    if above == _MOST_BELOW:
+        raise UserError(
+            f"{path}: {BUILDS_ON}: {other!r} is not allowed: more than {_MOST_BELOW} files build "
+            "on each other, or one on itself"
+        )
+    place = path.parent / other if is_path(other) else other
+    return path, _whole_file(place, above + 1, shipped)[1] | content
+
+
+def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:
+    """Path, content and kind of a robot file."""
+    path, content = _whole_file(name_or_path)
+    allowed = ", ".join(WORDS)
+    if "type" in content:
+        for kind in WORDS:
+            if content["type"] == kind:
+                return path, content, kind
+        raise UserError(
+            f"{path}: type: {content['type']!r} is not allowed: must be one of {allowed}"
+        )
+    if is_old_arm(content):
+        return path, content, "arm"
+    if is_old_rod(content):
+        return path, content, "rod"
+    raise UserError(f"{path}: type: missing; this field is required; allowed are {allowed}")

@@ -1,0 +1,1 @@
+"""Methods and experiments of papers, a folder each; nothing outside imports them."""

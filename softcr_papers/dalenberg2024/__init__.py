@@ -1,0 +1,1 @@
+"""Dalenberg: adaptive control of tendon-driven arms of constant curvature."""

@@ -1,0 +1,1 @@
+"""Pawlowski (2019): reference solvers, look-ahead controllers, learned policies."""

@@ -1,0 +1,1 @@
+"""Valadas et al. (2024): strain models learned from the motion of a shape."""

@@ -1,0 +1,1 @@
+"""Settings and names: what a block can be told, from which words and files."""

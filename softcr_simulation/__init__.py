@@ -1,0 +1,1 @@
+"""Simulated robots: plants, what is wrong with them, sensors, the simulator block."""

@@ -1,0 +1,438 @@
+"""Plants that a simulator runs: they follow commands and say what sensors read, as values.
+
+A plant from outside is one class with the methods of `Plant`; see docs/howto/plant.md.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from softcr_models.constant_curvature.arm import Arm
+from softcr_models.constant_curvature.arm_dynamics import TendonGains
+from softcr_models.robots.obstacle_files import load_obstacles
+from softcr_models.robots.parts import (
+    BaseWrenchSensor,
+    PressureSensor,
+    TendonLengthSensor,
+    TensionSensor,
+    TipPoseSensor,
+    sensor_of,
+)
+from softcr_models.robots.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.description import has_tendon_lengths, pose_sensors
+from softcr_models.rod.section import MAX_INTERVALS
+from softcr_models.rod_model.rows import poses_of_rows
+from softcr_runtime.blocks.block import Output
+from softcr_runtime.blocks.values import ArmSections, Pose, StateEstimate
+from softcr_simulation.arm_plant import ArmPlant
+from softcr_simulation.plant import Measurement, Mismatch, SensorModel, SimulatedPlant, Surroundings
+from softcr_simulation.plant_errors import FOLDER, SAME_STRUCTURE
+from softcr_simulation.plant_presets import errors_of
+from softcr_simulation.scripted_loads import in_words, load_script
+from softcr_simulation.structural_plant import StructuralPlant
+
+BODY_POSES, LOADS = "mocap/body/poses", "simulation/truth/loads"
+TENDON_LENGTHS = "tendon/lengths"
+CONTACT_POINTS, CONTACT_WRENCH = (
+    "simulation/truth/contact/points",
+    "simulation/truth/contact/wrench",
+)
+
+
+VENT_TIME = 0.3
+"""In which full chambers vent, where commands have stopped [s]."""
+
+
+class Plant(Protocol):
+    """What the simulator runs; made as `Class(robot, settings, seed)`.
+
+    A class may have `Settings`, a pydantic model, and `topics`, what it speaks on; without, it
+    speaks on what the robot's own plant speaks on. Settings have defaults, so that `Class(robot,
+    Class.Settings(), 0)` is a plant.
+
+    Attributes:
+        without_commands: what it does when commands stop, in words.
+    """
+
+    without_commands: str
+
+    def reset(self) -> None:
+        """Begin anew, at rest; seeded again."""
+        ...
+
+    def follow(self, command: np.ndarray) -> None:
+        """From now on follow a command (m,), in the unit of the robot's inputs."""
+        ...
+
+    def idle(self) -> np.ndarray | None:
+        """In each cycle after commands have stopped: do what is safe; returns what it then follows
+        (m,), None where that is the last command."""
+        ...
+
+    def advance(self, duration: float) -> None:
+        """Let `duration` [s] pass."""
+        ...
+
+    def measure(self, stamp: int) -> Mapping[str, Any]:
+        """What sensors read at `stamp` [ns], and the truth, by topic.
+
+        A value that belongs to another stamp is an `Output`; a (4, 4) matrix may stand for a pose.
+        """
+        ...
+
+
+def _noise(what: str, most: float, unit: str) -> Any:
+    """A setting: the standard deviation of a sensor's noise."""
+    told = f"standard deviation of {what}; below 0: that of the robot file"
+    return Field(-1.0, ge=-1.0, le=most, description=told, json_schema_extra={"unit": unit})
+
+
+class RodPlantSettings(BaseModel):
+    """A rod that differs from its file, and its sensors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    plant_errors: str = Field(
+        SAME_STRUCTURE,
+        description="how body, pressures and sensors differ in structure from what filter and "
+        f"controller assume: a name of config/{FOLDER}, or a YAML file; {SAME_STRUCTURE}: the "
+        "equations of their model, with the factors below",
+        json_schema_extra={"folder": FOLDER},
+    )
+    intervals: int = Field(
+        0,
+        ge=0,
+        le=MAX_INTERVALS,
+        description="number of intervals of the plant's rod; 0: 10, or 20 with plant errors other "
+        "than same_structure",
+    )
+    bending_compliance_factor: float = Field(
+        1.0,
+        ge=0.2,
+        le=5.0,
+        description="bending compliance of the plant, relative to the robot file",
+    )
+    tip_mass_factor: float = Field(
+        1.0, ge=0.0, le=5.0, description="tip mass of the plant, relative to the robot file"
+    )
+    damping_factor: float = Field(
+        1.0,
+        ge=0.1,
+        le=10.0,
+        description="relaxation times of the plant, relative to the robot file",
+    )
+    tip_noise: float = _noise("measured positions", 0.05, "m")
+    pressure_noise: float = _noise("measured pressures", 1e4, "Pa")
+    force_noise: float = _noise("the base force", 5.0, "N")
+    moment_noise: float = _noise("the base moment", 1.0, "N m")
+    tendon_length_noise: float = _noise("measured lengths of tendons", 0.05, "m")
+    mocap_latency: int = Field(
+        0, ge=0, le=20, description="number of cycles by which the tip's pose is late"
+    )
+    payload: float = Field(
+        0.0,
+        ge=0.0,
+        le=10.0,
+        description="mass at the tip that is not in the robot file",
+        json_schema_extra={"unit": "kg"},
+    )
+    loads: str = Field(
+        "",
+        description="forces and moments on the rod over time: a file of config/loads, or a YAML "
+        "file; empty: none",
+        json_schema_extra={"folder": "loads"},
+    )
+    obstacles: str = Field(
+        "",
+        description="planes and spheres that the rod may touch: a file of config/obstacles, or a "
+        "YAML file; empty: none",
+        json_schema_extra={"folder": "obstacles"},
+    )
+
+    @model_validator(mode="after")
+    def _errors_stand_in_one_place(self) -> "RodPlantSettings":
+        if self.plant_errors == SAME_STRUCTURE:
+            return self
+        for name in _OF_SAME_STRUCTURE:
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
+                raise ValueError(
+                    f"{name} = {value!r}: has no meaning with plant_errors = "
+                    f"{self.plant_errors!r}, whose file says all"
+                )
+        return self
+
+    def surroundings(self, robot: Robot) -> Surroundings:
+        """What its files say.
+
+        Raises:
+            UserError: one line about a file.
+        """
+        return Surroundings(
+            load_script(self.loads, robot) if self.loads else None,
+            load_obstacles(self.obstacles) if self.obstacles else None,
+        )
+
+
+_OF_SAME_STRUCTURE = (
+    "bending_compliance_factor", "tip_mass_factor", "damping_factor", "tip_noise",
+    "pressure_noise", "force_noise", "moment_noise", "tendon_length_noise", "payload", "loads",
+    "obstacles",
+)  # fmt: skip
+
+
+class RodPlant:
+    """The rod: finer, with its own parameters and lag of its inputs; see SimulatedPlant. With other
+    plant errors than those of the same structure, a StructuralPlant."""
+
+    Settings = RodPlantSettings
+    topics: tuple[str, ...] = (
+        "mocap/tip/pose",
+        "pressure/state",
+        "force_torque/wrench",
+        "simulation/truth/tip/pose",
+        "simulation/truth/rod",
+    )
+    without_commands = "chambers vented"
+    _left_out = ""
+    _lived = 0.0  # in the last cycle [s]
+
+    def __init__(self, robot: Robot, settings: RodPlantSettings, seed: int = 0) -> None:
+        """
+        Args:
+            robot: as its file has it.
+            settings: how the plant and its sensors differ from it.
+            seed: of the sensors' noise.
+        """
+        if settings.plant_errors != SAME_STRUCTURE:
+            preset, count = errors_of(robot, settings.plant_errors), settings.intervals or 20
+            structural = StructuralPlant(robot, preset.errors, seed, count, settings.mocap_latency)
+            self._use(robot, structural)
+            self._left_out = preset.told
+            return
+        mismatch = Mismatch(
+            settings.bending_compliance_factor,
+            settings.tip_mass_factor,
+            settings.damping_factor,
+            settings.payload,
+        )
+        wrench = sensor_of(robot.sensors, BaseWrenchSensor)
+        sensors = SensorModel(
+            _chosen(settings.tip_noise, sensor_of(robot.sensors, TipPoseSensor).noise),
+            _chosen(settings.pressure_noise, _file_noise(robot, PressureSensor)),
+            _chosen(settings.force_noise, wrench.force_noise),
+            _chosen(settings.moment_noise, wrench.moment_noise),
+            settings.mocap_latency,
+            seed,
+            _file_noise(robot, TensionSensor),
+            _chosen(settings.tendon_length_noise, _file_noise(robot, TendonLengthSensor)),
+        )
+        around = settings.surroundings(robot)
+        plant = SimulatedPlant(robot, mismatch, sensors, settings.intervals or 10, around)
+        self._use(robot, plant)
+
+    @classmethod
+    def of(cls, robot: Robot, plant: SimulatedPlant | StructuralPlant) -> "RodPlant":
+        """Round a simulated plant of the robot that was made otherwise."""
+        made = cls.__new__(cls)
+        made._use(robot, plant)
+        return made
+
+    def _use(self, robot: Robot, plant: SimulatedPlant | StructuralPlant) -> None:
+        self._robot, self.simulated = robot, plant
+        around = plant.surroundings
+        self.topics = (
+            *type(self).topics,
+            *((LOADS,) if around.loads is not None else ()),
+            *((BODY_POSES,) if pose_sensors(robot) else ()),
+            *((TENDON_LENGTHS,) if has_tendon_lengths(robot) else ()),
+            *((CONTACT_POINTS, CONTACT_WRENCH) if around.obstacles is not None else ()),
+        )
+
+    def reset(self) -> None:
+        """See Plant."""
+        self.simulated.reset()
+
+    def follow(self, command: np.ndarray) -> None:
+        """See Plant; (m,) gauge pressures [Pa]."""
+        self.simulated.follow(command)
+
+    def idle(self) -> np.ndarray | None:
+        """See Plant; the chambers vent along a ramp, of a time that passes as the last one did."""
+        plant = self.simulated
+        step = plant.inputs.range * self._lived / VENT_TIME
+        plant.follow(plant.command - np.clip(plant.command, -step, step))
+        return plant.command
+
+    def advance(self, duration: float) -> None:
+        """See Plant."""
+        self._lived = duration
+        self.simulated.advance(duration)
+
+    def measure(self, stamp: int) -> dict[str, Any]:
+        """See Plant."""
+        return rod_values(self.simulated.rod, self.simulated.measure(stamp))
+
+    def describe(self) -> dict[str, Any]:
+        """How the plant differs from the robot file."""
+        if isinstance(self.simulated, StructuralPlant):
+            told = self.simulated.describe() | {"robot": self._robot.model_dump(mode="json")}
+            return told | ({"plant_errors_left_out": self._left_out} if self._left_out else {})
+        mismatch, rod = self.simulated.mismatch, self.simulated.rod
+        sensors, around = self.simulated.sensors, self.simulated.surroundings
+        told = {}
+        if around.loads is not None:
+            told["loads"] = in_words(around.loads)
+        if around.obstacles is not None:
+            told["obstacles"] = around.obstacles.model_dump(mode="json")
+        heavier = {"payload_kg": mismatch.payload} if mismatch.payload else {}
+        lengths = {}
+        if has_tendon_lengths(rod.robot):
+            lengths = {"tendon_length_noise_mm": 1e3 * sensors.length_noise}
+        return told | {
+            "plant_mismatch": {
+                "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
+                "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
+                "damping": round(mismatch.damping_factor - 1.0, 12),
+                "intervals": rod.intervals,
+                "tip_noise_mm": 1e3 * sensors.tip_noise,
+                **({"pressure_noise_pa": sensors.pressure_noise} if rod.robot.chambers else {}),
+                **({"tension_noise_n": sensors.tension_noise} if rod.robot.tendons else {}),
+                **lengths,
+                "mocap_latency_cycles": sensors.mocap_latency,
+                **heavier,
+            },
+            "true_parameters": {
+                "bending_compliance": rod.robot.bending_compliance,
+                "tip_mass": rod.robot.tip_mass,
+                "damping_factor": mismatch.damping_factor,
+            },
+            "intervals": rod.intervals,
+            "robot": self._robot.model_dump(mode="json"),
+        }
+
+
+def _file_noise(
+    robot: Robot, kind: type[PressureSensor | TensionSensor | TendonLengthSensor]
+) -> float:
+    """Of a sensor that not every robot has; 0 where there is none."""
+    found = [sensor.noise for sensor in robot.sensors if isinstance(sensor, kind)]
+    return found[0] if found else 0.0
+
+
+def rod_values(rod: CosseratRod, measured: Measurement) -> dict[str, Any]:
+    """What a plant's sensors read, and the truth, by topic; without a tip pose there is none of it.
+
+    Args:
+        rod: of the plant.
+        measured: with it.
+    """
+    values = {
+        "pressure/state": measured.pressures,
+        "force_torque/wrench": measured.wrench,
+        "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
+        "simulation/truth/rod": _true_rod(rod, measured),
+    }
+    if measured.loads is not None:
+        values[LOADS] = measured.loads
+    if measured.contact is not None:
+        points, forces = measured.contact.points, measured.contact.wrenches[:, :3]
+        total = np.concatenate((forces.sum(axis=0), np.cross(points, forces).sum(axis=0)))
+        values |= {CONTACT_POINTS: measured.contact, CONTACT_WRENCH: total}
+    if has_tendon_lengths(rod.robot):
+        values[TENDON_LENGTHS] = measured.tendon_lengths
+    if measured.tip_pose is None:
+        return values
+    stamp = measured.tip_stamp
+    seen = {"mocap/tip/pose": Output("mocap/tip/pose", stamp, Pose.of(measured.tip_pose))}
+    if measured.body_poses:
+        along = tuple(map(Pose.of, measured.body_poses))
+        seen[BODY_POSES] = Output(BODY_POSES, stamp, along)
+    return {**seen, **values}
+
+
+def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:
+    parameters = {
+        "bending_compliance": rod.robot.bending_compliance,
+        "tip_mass": rod.robot.tip_mass,
+    }
+    rows = poses_of_rows(rod, measured.node_poses)
+    return StateEstimate(measured.state, parameters, poses=lambda: np.concatenate((rows[:1], rows)))
+
+
+class ArmPlantSettings(BaseModel):
+    """What an arm carries, and how well it is seen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    payload: float = Field(
+        0.0, ge=0.0, le=10.0, description="mass at the arm's tip", json_schema_extra={"unit": "kg"}
+    )
+    tip_noise: float = _noise("measured positions", 0.05, "m")
+
+
+class TendonArmPlant:
+    """The tendon-driven arm; without commands its motors hold the lengths they were asked for."""
+
+    Settings = ArmPlantSettings
+    topics = (
+        "mocap/arm/poses", "tendon/state", "simulation/truth/tip/pose", "simulation/truth/arm",
+    )  # fmt: skip
+    without_commands = "tendons held"
+
+    def __init__(
+        self,
+        robot: Arm,
+        settings: ArmPlantSettings,
+        seed: int = 0,
+        gains: TendonGains | None = None,
+    ) -> None:
+        """Arguments as RodPlant.
+
+        Args:
+            gains: of the tendons' loops; None: those of ArmPlant.
+        """
+        self._noise = _chosen(settings.tip_noise, robot.sensors[0].noise)
+        self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
+
+    def reset(self) -> None:
+        """See Plant."""
+        self._plant.reset()
+
+    def follow(self, command: np.ndarray) -> None:
+        """See Plant; (a,) changes of tendon length [m]."""
+        self._plant.follow(command)
+
+    def advance(self, duration: float) -> None:
+        """See Plant."""
+        self._plant.advance(duration)
+
+    def idle(self) -> None:
+        """The motors hold by themselves."""
+
+    def measure(self, stamp: int) -> dict[str, Any]:
+        """See Plant."""
+        measured = self._plant.measure(stamp)
+        # poses last: they are what the controller waits for
+        return {
+            "tendon/state": (measured.lengths, measured.forces),
+            "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
+            "simulation/truth/arm": ArmSections(measured.q, self._plant.arm.rest_lengths),
+            "mocap/arm/poses": tuple(Pose.of(pose) for pose in measured.poses),
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """What the arm carries and how well it is seen."""
+        return {
+            "payload": self._plant.dynamics.payload,
+            "tip_noise_mm": 1e3 * self._noise,
+            "robot": self._plant.arm.model_dump(mode="json"),
+        }
+
+
+def _chosen(setting: float, of_the_file: float) -> float:
+    """A noise that the plant was told, or the robot file's."""
+    return setting if setting >= 0.0 else of_the_file

@@ -1,1 +1,0 @@
-"""Studies of learned policies that no paper has."""

@@ -1,0 +1,1 @@
+"""Closed loops that several studies run: plants, filters and controllers together."""

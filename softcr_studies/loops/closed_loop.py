@@ -1,0 +1,114 @@
+"""A closed loop from names and settings, run on virtual time: what most studies do in a cell.
+
+The loop is the one of `softcr up simulation`: plant, estimator, reference and controller are the
+same blocks, each with random numbers of its own.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from softcr_runtime.blocks.block import Output
+from softcr_runtime.blocks.system import Parameter, Parameters, System
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.settings import registry
+from softcr_studies.frame.cell import Cell, Result
+
+_READ: dict[str, tuple[str, Callable[[Any], np.ndarray]]] = {
+    "simulation/truth/tip/pose": ("tips", lambda pose: pose.position),
+    "estimate/tip/pose": ("estimated", lambda tip: tip.pose().position),
+    **dict.fromkeys(
+        ("reference/rod", "reference/output"), ("wanted", lambda rows: rows.tip_positions[0])
+    ),
+    **dict.fromkeys(("pressure/sent", "tendon/sent"), ("commands", np.asarray)),
+}
+"""Topic -> what `tracked` calls it, and how it is read from a value."""
+
+
+def closed_loop(
+    cell: Cell,
+    controller: str,
+    reference: str,
+    *,
+    plant: str = "rod",
+    estimator: str = "rod",
+    robot: str = "licher2025",
+    model: str = "rod",
+    rate_hz: float = 70.0,
+    duration: float = 10.0,
+    of: Mapping[str, Mapping[str, Parameter]] | None = None,
+) -> System:
+    """A loop in lock-step.
+
+    Args:
+        cell: whose random streams plant and controller draw from.
+        controller, reference, plant, estimator: names of the registry, `package.module:Class` or
+            `path/file.py:Class`.
+        robot: name or path of its file.
+        model: of estimator and controller.
+        rate_hz: of the loop [Hz].
+        duration: of the run [s].
+        of: "plant", "estimator", "reference" or "controller" -> settings that differ from theirs.
+
+    Raises:
+        UserError: a name or a setting cannot be used.
+    """
+    given = {role: dict(settings) for role, settings in (of or {}).items()}
+    common: Parameters = {"robot": robot, "mode": "lockstep", "rate_hz": rate_hz}
+    on_model: Parameters = common | {"model": model}
+    parts = (
+        registry.part(
+            "plant", plant,
+            common | {"seed": cell.stream("plant"), "duration": duration} | given.get("plant", {}),
+        ),
+        registry.part("estimator", estimator, on_model | given.get("estimator", {})),
+        registry.part(
+            "reference", reference,
+            on_model | {"duration": duration} | given.get("reference", {}),
+        ),
+        registry.part(
+            "controller", controller,
+            on_model | {"seed": cell.stream("controller")} | given.get("controller", {}),
+        ),
+    )  # fmt: skip
+    names = tuple(part.name for part in parts)
+    return System(cell.case_name, parts, names, duration, True, parts[-1].name)
+
+
+def tracked(cell: Cell, system: System) -> Result:
+    """Run a loop and keep how its tip followed.
+
+    Args:
+        cell: that is run; its bag is written if it wants one.
+        system: of it.
+
+    Returns:
+        times (T,) [s]; tips, wanted, estimated (T, 3) true, wanted and estimated tip [m], base
+        frame; error (T,) distance of the true tip from the wanted one [m]; commands (T, m), in the
+        units of the robot's inputs; ticks (T,) of the controller [s].
+    """
+    sent: dict[str, dict[int, np.ndarray]] = {name: {} for name, _ in _READ.values()}
+
+    def observe(_: str, output: Output) -> None:
+        if output.topic in _READ:
+            name, read = _READ[output.topic]
+            sent[name][output.stamp] = read(output.value)
+
+    executor = run_system(system, observe, clock=time.perf_counter, bag=cell.bag)
+    whole = [sent[name] for name in ("tips", "wanted", "commands")]
+    stamps = [stamp for stamp in sent["wanted"] if all(stamp in each for each in whole)]
+    nothing = np.full(3, np.nan)  # an estimate need not be there
+    arrays = {
+        name: np.array([values.get(stamp, nothing) for stamp in stamps])
+        for name, values in sent.items()
+    }
+    error = np.linalg.norm(arrays["tips"] - arrays["wanted"], axis=1)
+    ticks = np.array(executor.tick_times[system.controller or system.parts[-1].name])
+    return arrays | {"times": 1e-9 * np.array(stamps), "error": error, "ticks": ticks}
+
+
+def mean_error_mm(result: Result, since: float = 0.0) -> float:
+    """Mean tip error of what `tracked` returns, from a time on [mm]."""
+    return float(1e3 * result["error"][result["times"] >= since].mean())

@@ -1,0 +1,1 @@
+"""Running a system: options, the systems themselves, what this machine can do."""

@@ -1,0 +1,322 @@
+"""Whether a loop keeps up with the clock on this machine: its parts are timed before the start.
+
+The same blocks run for a moment on virtual time, one after the other, each as fast as it computes.
+Of their ticks the fast ones count: what this machine can do, whatever else it does meanwhile. It is
+kept for the next start, by version and machine. How much of the cores can be had is measured at
+each start, because quotas and other programs come and go.
+"""
+
+import hashlib
+import json
+import math
+import platform
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from softcr_models.errors import UserError
+from softcr_models.kernel_cache import cache_directory
+from softcr_runtime.blocks.system import Computing
+from softcr_runtime.blocks.virtual import CORES
+from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.ros.realtime import schedule_realtime
+from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
+from softcr_tools.running.run_options import RunOptions
+from softcr_tools.running.virtual_up import VirtualSystem, VirtualSystemOf
+
+Options = TypeVar("Options", bound=RunOptions)
+
+TRIAL = 0.5
+"""Length of the motion that is timed, on virtual time [s]."""
+SHARED = 1.3
+"""Factor on the time of a tick whose core others use as well: a loop took 1.24 cores whose parts,
+timed one after the other, take 0.9."""
+MOST = 0.85
+"""Share of the cores that can be had which a loop may take; the rest is for bursts."""
+RAREST = 4
+"""Periods that an answer of a controller may take: its plans reach so far."""
+LOOKED_AT = 0.3
+"""Cores that recorder, pictures and the nodes' own threads take."""
+MESSAGES = 80.0
+"""Of a node's tick, what it does beside its block: so many times `sum(range(1000))`. Found, as what
+is looked at, from the processor time of whole runs with nodes, at 70 and 200 Hz: about 0.65 ms
+where the sum takes 8 us."""
+_FIRST = 5  # ticks that are not counted
+_LEAST_BUDGET = 0.02  # of a controller [periods]
+_PRIORITY = 1
+_LOOK = 0.4  # at what cores can be had [s]
+_BUFFER = bytes(1 << 16)
+
+
+@dataclass(frozen=True)
+class TickCost:
+    """What a tick of a part takes here.
+
+    Attributes:
+        seconds: of the fast ones, a tenth of all [s].
+        period: of the part [s].
+        threads: that it uses.
+    """
+
+    seconds: float
+    period: float
+    threads: int = 1
+
+    @property
+    def words(self) -> str:
+        """As `12.3 ms of 14.3 ms`."""
+        return f"{1e3 * self.seconds:.3g} ms of {1e3 * self.period:.3g} ms"
+
+
+@dataclass(frozen=True)
+class LoopCost:
+    """What a loop takes here.
+
+    Attributes:
+        ticks: of its parts, by name; the controller's is the last one.
+        node: what a node does about each tick beside its block [s].
+        others: cores that programs take which are none of its parts.
+        candidates: of the controller in a tick; 0 where it has none.
+        least: of them, those that it looks at however little time there is.
+        share: of its period that it computes at most while it has more.
+    """
+
+    ticks: dict[str, TickCost]
+    node: float
+    others: float = LOOKED_AT
+    candidates: int = 0
+    least: int = 0
+    share: float = 1.0
+
+    @property
+    def words(self) -> str:
+        """What a tick of each part takes."""
+        return ", ".join(f"{name} {cost.words}" for name, cost in self.ticks.items())
+
+    def fit(self, cores: float) -> "Fit":
+        """How it runs where so many cores can be had."""
+        *others, (controller, answer) = self.ticks.items()
+        slow = [name for name, cost in others if self._of_node(cost) > cost.period]
+        taken = self.others + sum(self._of_node(cost) / cost.period for _, cost in others)
+        left = MOST * cores - taken
+        work = self._of_node(answer)
+        periods = work / min(answer.threads, left) / answer.period if left > 0.0 else math.inf
+        candidates = self.candidates
+        # its threads compute at once for a share of a period: more than is left would be waited for
+        share = min(self.share, max(left, 0.0) / answer.threads)
+        if candidates and periods > share:
+            candidates = max(int(candidates * share / periods), self.least)
+            periods *= candidates / self.candidates
+        every = math.ceil(periods) if periods <= RAREST else RAREST + 1
+        if every > RAREST and not slow:
+            slow = [controller] if left > 0.5 * MOST * cores else ["all together"]
+        busy = taken + min(work / answer.period, max(left, 0.0))
+        return Fit(max(every, 1), slow, busy, candidates, share)
+
+    def _of_node(self, cost: TickCost) -> float:
+        return SHARED * (cost.seconds * cost.threads + self.node)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a loop runs.
+
+    Attributes:
+        every: periods that an answer of its controller takes, in whole ones.
+        slow: parts that do not keep up; empty where all of them do.
+        cores: that it keeps busy.
+        candidates: that its controller looks at in a tick; 0 where it has none.
+        share: of its period that it computes at most.
+    """
+
+    every: int
+    slow: list[str]
+    cores: float
+    candidates: int
+    share: float
+
+
+def fitted(
+    options: Options, virtual: VirtualSystemOf, tell: Callable[[str], None], anyway: bool
+) -> Options:
+    """Options whose loop keeps up with the clock here.
+
+    Where nobody chose the controller or a number of its, and it takes more than a period,
+    `rod_mpc` takes its place.
+
+    Args:
+        options: of a run.
+        virtual: makes the loop of them that is timed.
+        tell: told a line about what was chosen.
+        anyway: whether a loop that cannot keep up is run all the same.
+
+    Raises:
+        UserError: the loop cannot keep up, in one line with what its parts take.
+    """
+    cores = cores_that_can_be_had()
+    cost = loop_cost(virtual(_short(options), _unheard))
+    fit = cost.fit(cores)
+    if _is_nempc_by_default(options) and (fit.every > 1 or fit.slow):
+        gentler = options.model_copy(update={"controller": GRADIENT_MPC})
+        other = loop_cost(virtual(_short(gentler), _unheard))
+        if not (found := other.fit(cores)).slow:
+            tell(f"{GRADIENT_MPC}: {NEMPC} takes {_last(cost).words}; it needs a faster processor")
+            options, cost, fit = gentler, other, found
+    words = f"a tick takes here: {cost.words}; of {cores:.1f} cores the loop takes {fit.cores:.1f}"
+    if not fit.slow:
+        if fit.candidates < cost.candidates:
+            words += f"; {options.controller} has time for {fit.candidates} candidates"
+        if fit.every > 1:
+            words += f"; {options.controller} answers every {_ORDINALS[fit.every]} estimate"
+        tell(words)
+        less = cost.candidates and fit.share < cost.share
+        return _with_budget(options, fit.share) if less else options
+    line = f"robot {options.robot} does not keep up with the clock here: {words}; too slow: "
+    line += " and ".join(fit.slow)
+    if anyway:
+        tell(line)
+        return options
+    raise UserError(f"{line}; {_instead(options)}--anyway starts it as it is")
+
+
+def _with_budget(options: Options, share: float) -> Options:
+    """Whose controller computes for a share of a period at most, where nobody chose how long."""
+    settings = options.plugin_settings
+    its = {"budget": max(round(share, 3), _LEAST_BUDGET), **settings.get("controller", {})}
+    return options.model_copy(update={"plugin_settings": {**settings, "controller": its}})
+
+
+def _is_nempc_by_default(options: RunOptions) -> bool:
+    """Whether nobody chose the controller, nor a number or a file of its."""
+    its = {"controller", "controller_file", "population"} & options.model_fields_set
+    chosen = its or options.plugin_settings.get("controller")
+    return options.controller == NEMPC and not chosen
+
+
+_ORDINALS = {2: "second", 3: "third", 4: "fourth"}
+
+
+def _last(cost: LoopCost) -> TickCost:
+    return list(cost.ticks.values())[-1]
+
+
+def _instead(options: RunOptions) -> str:
+    """What has no clock to keep up with, where the command offers that."""
+    offered = "mode" in type(options).model_fields
+    return "--mode virtual waits for all of them, " * offered
+
+
+def _short(options: Options) -> Options:
+    return options.model_copy(update={"duration": TRIAL})
+
+
+def _unheard(line: str) -> None:
+    """Who starts the loop tells what of a parameters' file says nothing."""
+
+
+def cores_that_can_be_had() -> float:
+    """How many cores this process gets, in the nodes' kind of scheduling; quotas count."""
+    got = [0.0] * CORES
+    end = time.perf_counter() + _LOOK
+
+    def compute(core: int) -> None:
+        begin = time.thread_time()
+        while time.perf_counter() < end:
+            hashlib.sha256(_BUFFER)  # lets other threads compute meanwhile
+        got[core] = time.thread_time() - begin
+
+    schedule_realtime(_PRIORITY)  # where the system permits it
+    try:
+        threads = [threading.Thread(target=compute, args=(core,)) for core in range(CORES)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        schedule_realtime(0)
+    return min(sum(got) / _LOOK, float(CORES))
+
+
+def loop_cost(made: VirtualSystem) -> LoopCost:
+    """What a loop takes, as measured now, or before by the same version on the same machine.
+
+    Args:
+        made: of which plant, where it has one, estimator, reference and controller are timed.
+    """
+    kept = cache_directory() / f"tick_costs_{_key(made)}.json"
+    block = made.blocks[made.roles["controller"]]
+    least = getattr(getattr(block, "controller", None), "least", 0)
+    candidates = block.settings.population if least else 0
+    others = LOOKED_AT + made.others, candidates, least, block.share
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        found = json.loads(kept.read_text())
+        ticks = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
+        return LoopCost(ticks, float(found["node"]), *others)
+    schedule_realtime(_PRIORITY)  # as nodes are, where the system permits it
+    try:
+        ticks, node = _measured(made), MESSAGES * _python()
+    finally:
+        schedule_realtime(0)
+    with suppress(OSError):  # it is measured again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        costs = {name: (cost.seconds, cost.period, cost.threads) for name, cost in ticks.items()}
+        kept.write_text(json.dumps({"ticks": costs, "node": node}))
+    return LoopCost(ticks, node, *others)
+
+
+def _measured(made: VirtualSystem) -> dict[str, TickCost]:
+    parts = tuple(replace(part, computing=Computing()) for part in made.system.parts)
+    short = replace(made.system, parts=parts, simulated_time=False)
+    executor = run_system(
+        short,
+        lambda name, output: None,
+        clock=time.perf_counter,
+        make=lambda part: made.blocks[part.name],
+    )
+    costs = {}
+    for name in _timed(made):
+        ticks = executor.tick_times[name]
+        # a loop so slow that it ticks a few times only is judged by those
+        counted = ticks[_FIRST:] or ticks
+        block = made.blocks[name]
+        typical = float(np.percentile(counted or [0.0], 10))
+        costs[name] = TickCost(typical, block.settings.period, min(block.threads, CORES))
+    return costs
+
+
+def _python() -> float:
+    """What a thousand additions take in Python [s]."""
+    best = math.inf
+    for _ in range(50):
+        begin = time.perf_counter()
+        sum(range(1000))
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
+def _timed(made: VirtualSystem) -> tuple[str, ...]:
+    """Names of the parts that are timed, the controller last."""
+    roles = ("plant", "estimator", "reference", "controller")
+    return tuple(made.roles[role] for role in roles if role in made.roles)
+
+
+def _key(made: VirtualSystem) -> str:
+    """Of robot and settings of all parts, and the machine; the directory is the version's own."""
+    told: list[object] = [platform.machine(), _processor(), CORES]
+    for name in _timed(made):
+        block = made.blocks[name]
+        told += [name, type(block).__qualname__, block.settings, block.robot]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next((line for line in lines if line.startswith("model name")), "")
+    return platform.processor()

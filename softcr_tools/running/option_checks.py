@@ -1,0 +1,270 @@
+"""What options mean together: which fit the robot and each other, and what plays the roles.
+
+The options themselves are in `run_options`.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from softcr_models.devices import gpu_name, resolve_device, what_cuda_lacks
+from softcr_models.errors import UserError, did_you_mean
+from softcr_models.models import model_class
+from softcr_models.robots.obstacle_files import load_obstacles
+from softcr_models.robots.robot import WORDS, Kind, load_robot, load_strain_arm
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.blocks.system import Parameters
+from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import build_settings, parsed
+from softcr_runtime.settings.plugin_settings import settings_class
+from softcr_simulation.plant_errors import SAME_STRUCTURE
+from softcr_simulation.plant_presets import errors_of
+
+if TYPE_CHECKING:
+    from softcr_tools.running.run_options import RunOptions
+
+ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "reference")
+"""Options that name something of the registry, or a class in a file."""
+
+NOBODY = "none"
+"""In place of a controller or a device: a node of somebody else does its work."""
+
+OF_CONTROLLER = {"controller_file", "population", "device"}
+OF_SAME_STRUCTURE = {
+    "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm", "payload_kg", "loads",
+    "obstacles",
+}  # fmt: skip
+OF_OWN_PLANT = OF_SAME_STRUCTURE | {"plant_intervals", "plant_errors"}
+ROD_CLOSED_LOOP = {
+    "controller", "controller_file", "model", "filter_model", "network", "population", "learned",
+    "device",
+}  # fmt: skip
+_ROD_PLANT = {
+    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
+    "loads", "obstacles", "plant_errors",
+}  # fmt: skip
+_OF_ARM, _OF_STRAIN = {"adaptation"}, {"model_file"}
+_MEANINGLESS: dict[Kind, set[str]] = {
+    "rod": _OF_ARM | _OF_STRAIN,
+    "arm": ROD_CLOSED_LOOP | _ROD_PLANT | _OF_STRAIN,
+    "strain": _OF_ARM | {
+        "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "payload_kg", "loads",
+        "obstacles", "model", "filter_model", "network", "learned", "plant_errors", "device",
+    },
+}  # fmt: skip
+"""Options that say nothing to a robot of a kind."""
+
+_REGULATOR = "strain_regulator"
+_FILES_OF_STRAIN = ("nempc", "rod_mpc")  # controllers that have NAME_strain in config/controllers
+
+
+def defaults_of(kind: Kind, given: Mapping[str, Any]) -> dict[str, str]:
+    """Options of a kind of robot that differ from those of the class.
+
+    A regulator of strains needs no masses and gets the strains of the shape; a predictive
+    controller gets the filter that finds the model's parameters, and the weights for strains.
+    """
+    if kind != "strain":
+        return {}
+    controller = str(given.get("controller", _REGULATOR))
+    defaults = {"controller": controller, "reference": "strain_setpoints"}
+    if controller == _REGULATOR:
+        defaults["estimator"] = "shape"
+    elif controller in _FILES_OF_STRAIN:
+        defaults["controller_file"] = f"{controller}_strain"
+    return defaults
+
+
+def is_a_class(role: registry.Kind, named: str) -> bool:
+    """Whether what is named for a role is a class, by a name of the registry or by its place."""
+    if role == "controller" and named == NOBODY:
+        return False
+    return bool(named) and not (role == "reference" and named in registry.MOTIONS)
+
+
+def plugin_class(options: "RunOptions", role: registry.Kind) -> Any:
+    """The class that plays a role; None where the robot's own plant, a known reference, or a node
+    of somebody else does."""
+    named = getattr(options, role, "")
+    if not is_a_class(role, named):
+        return None
+    return registry.resolve(role, named)
+
+
+def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict[str, Parameters]:
+    """Settings of all that is named, by role and name, from values or texts by `role.name`."""
+    declared = {
+        f"{role}.{name}": setting
+        for role in ROLES
+        if plugin_class(options, role) is not None
+        for name, setting in registry.declared(role, getattr(options, role)).items()
+    }
+    found: dict[str, Parameters] = {}
+    for full, value in given.items():
+        role, _, name = full.partition(".")
+        if full not in declared:
+            known = ", ".join(each for each in declared if each.startswith(f"{role}.")) or "none"
+            near = did_you_mean(full, declared)
+            raise UserError(f"option {full} = {value!r}: unknown; {near}known are {known}")
+        if isinstance(value, str):
+            value = parsed(declared[full], value, f"option {full}")
+        found.setdefault(role, {})[name] = value
+    for role in [role for role in ROLES if role in found]:
+        plugin, named = plugin_class(options, role), getattr(options, role)
+        block = plugin if issubclass(plugin, BlockBase) else registry.runner(role)
+        offered = {name: value for name, value in found[role].items() if name in block.offered}
+        own = {name: value for name, value in found[role].items() if name not in offered}
+        try:
+            build_settings(block.Settings, offered)
+            if ":" in named:
+                build_settings(settings_class(plugin), own)
+        except UserError as error:
+            raise UserError(f"{role} {named!r}: {error}") from None
+    return found
+
+
+def check_classes(options: "RunOptions") -> None:
+    """Raise UserError for a class that cannot be used, or not together with another one."""
+    for role in ROLES:
+        if ":" in getattr(options, role, ""):
+            registry.declared(role, getattr(options, role))
+    for model in (options.model, options.filter_model):
+        if ":" in model:
+            model_class(model)
+    controller = plugin_class(options, "controller")
+    if controller is None or not getattr(controller, "needs_state", True):
+        return
+    if not getattr(plugin_class(options, "estimator"), "gives_state", True):
+        raise UserError(
+            f"controller = {options.controller!r} with estimator = {options.estimator!r}: "
+            "needs a state and gets the tip alone; must be one with needs_state = False"
+        )
+    from softcr_models.rod_model.rod_model import (
+        RodModel,  # what compiles is imported where it is asked
+    )
+
+    models = options.model, options.filter_model
+    rods = [issubclass(model_class(model), RodModel) for model in models]
+    if models[0] != models[1] and not all(rods):
+        raise UserError(
+            f"model = {models[0]!r} with filter_model = {models[1]!r}: the controller gets states "
+            "of another model; must be the same, or both of rods: rod, ddpinn"
+        )
+
+
+def check_devices(options: "RunOptions") -> None:
+    """Raise UserError for a device that a model has not, or that is not here."""
+    of_filter = options.plugin_settings.get("estimator", {}).get("device", "cpu")
+    chosen = {
+        "device": (options.device, options.model),
+        "estimator.device": (of_filter, options.filter_model),
+    }
+    for name, (device, model) in chosen.items():
+        if device == "cpu":
+            continue
+        if "device" not in settings_class(model_class(model)).model_fields:
+            raise UserError(
+                f"{name} = {device!r} with model {model!r}: which computes on the processor alone"
+            )
+        where = resolve_device(device, _library(model))
+        if name == "device" and where == device and (refused := _rod_refused(options)):
+            raise UserError(f"device = 'cuda': {refused}")
+
+
+def where_it_computes(options: "RunOptions") -> str:
+    """In words, where the controller's model computes; empty where nobody asked for a GPU."""
+    if options.device == "cpu":
+        return ""
+    lacks = what_cuda_lacks(_library(options.model)) or _rod_refused(options)
+    return f"the processor: {lacks}" if lacks else gpu_name()
+
+
+def _rod_refused(options: "RunOptions") -> str:
+    """Why the exact rod of the robot is none for a GPU; empty if it is one, or not the model."""
+    if options.model != "rod":
+        return ""
+    from softcr_models.cuda.source import lanes_of
+    from softcr_models.prediction import RodSettings
+    from softcr_models.rod.cosserat_rod import CosseratRod
+
+    try:
+        lanes_of(CosseratRod(load_robot(options.robot), RodSettings().intervals))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def _library(model: str) -> str:
+    """With which a model computes on a GPU."""
+    return "rod" if model == "rod" else "torch"
+
+
+def check_fit(options: "RunOptions", kind: Kind) -> None:
+    """Raise UserError for an option that would be left without effect by the robot."""
+    try:
+        refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if kind == "strain":
+        _check_strain(options)
+    made_of_pressures = options.reference in ("circle", "chirp_circle") or ":" in options.reference
+    if kind == "arm" and made_of_pressures:
+        raise UserError(
+            f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
+            "an arm's is one of setpoint, trajectory, tip_circle, file, goal"
+        )
+
+
+def _check_strain(options: "RunOptions") -> None:
+    """Raise UserError for what a strain robot cannot do, or its regulator cannot follow."""
+    if options.estimator == "cc":
+        raise UserError(
+            f"estimator = 'cc' for robot {options.robot!r}: is a rod's; must be one of shape, rod "
+            "(the filter on a model)"
+        )
+    if options.reference == registry.GOAL:
+        raise UserError(
+            f"reference = {options.reference!r} for robot {options.robot!r}: is for rods and arms"
+        )
+    if options.controller == _REGULATOR and options.reference == "tip_circle":
+        raise UserError(
+            f"reference = {options.reference!r} with controller = {options.controller!r}: gives "
+            "only the tip, and the regulator needs strains; must be one of strain_setpoints, "
+            "strain_sines, setpoint, trajectory, circle, chirp_circle, file (with states)"
+        )
+
+
+def check_surroundings(options: "RunOptions") -> None:
+    """Raise UserError for a file of loads, obstacles, plant errors or a model that is wrong, or not
+    for the robot."""
+    loads, obstacles = (getattr(options, name, "") for name in ("loads", "obstacles"))
+    if loads:
+        from softcr_simulation.scripted_loads import load_script
+
+        load_script(loads, load_robot(options.robot))
+    if obstacles:
+        load_obstacles(obstacles)
+    left_out_of_preset(options)
+    if model_file := getattr(options, "model_file", ""):
+        from softcr_models.strain.strain_model import described_by
+
+        described_by(load_strain_arm(options.robot), model_file)
+
+
+def left_out_of_preset(options: "RunOptions") -> str:
+    """What a preset of plant errors has that says nothing to the robot, in one line.
+
+    Raises:
+        UserError: a file of plant errors that is wrong, or not for the robot.
+    """
+    errors = getattr(options, "plant_errors", "")
+    if errors in ("", SAME_STRUCTURE):
+        return ""
+    return errors_of(load_robot(options.robot), errors).told
+
+
+def refuse_others(options: "RunOptions", names: set[str], what: str) -> None:
+    """Raise ValueError for the first of some options that is not left at its default."""
+    for name, declared in type(options).model_fields.items():
+        value = getattr(options, name)
+        if name in names and value != declared.default:
+            raise ValueError(f"{name} = {value!r}: has no meaning for {what}")

@@ -1,0 +1,76 @@
+"""The rehearsal on virtual time: the bench's loop around emulated devices, without their wires."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcr_hardware.emulation.virtual_bench import bench_system
+from softcr_hardware.emulation.virtual_devices import DeviceFigures, EmulatedBench
+from softcr_hardware.ethercat.memory_cycle import memory_cycle
+from softcr_models.robots.robot import load_robot
+from softcr_runtime.blocks.virtual import block_of
+from softcr_simulation.plant import SimulatedPlant
+from softcr_simulation.plants import RodPlant, RodPlantSettings
+from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
+from softcr_tools.running.machine_speed import typical_cycle
+from softcr_tools.running.node_parameters import system_with_file
+from softcr_tools.running.virtual_up import VirtualSystem
+
+if TYPE_CHECKING:
+    from softcr_tools.running.rehearse import RehearsalOptions
+
+
+def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> VirtualSystem:
+    """The loop of `softcr up hardware` around an emulated bench.
+
+    Nothing plays the role of the plant: the bench's devices have clocks of their own, and the
+    valves' cycle is in time.
+
+    Args:
+        options: of the run.
+        warn: told a line about what a file of parameters has for nobody.
+
+    Raises:
+        UserError: a block cannot be made, or there are no valves for the robot.
+    """
+    settings = {
+        "bending_compliance_factor": options.bending_compliance_factor,
+        "tip_mass_factor": options.tip_mass_factor,
+        "tip_noise": 1e-3 * options.tip_noise_mm,
+    }
+    return _around(options, settings, warn)
+
+
+def around_a_bench(options: HardwareOptions, warn: Callable[[str], None]) -> VirtualSystem:
+    """The loop of `softcr up hardware` around an emulated bench whose robot is as its file says;
+    otherwise as `rehearsed`."""
+    # beside the loop: the valves' cycle of 1 kHz; what the sensors' nodes take is not known here
+    drivers = typical_cycle(memory_cycle()) * 1e3
+    return replace(_around(options, {}, warn), others=drivers)
+
+
+def _around(
+    options: HardwareOptions, settings: Mapping[str, Any], warn: Callable[[str], None]
+) -> VirtualSystem:
+    system = system_with_file(hardware_system(options, Path()), options, warn)
+    estimator, reference, controller = (part for part in system.parts if part.is_block)
+    robot = load_robot(options.robot)
+    # the valves' sensors have noise of their own
+    exact = RodPlantSettings.model_validate({"pressure_noise": 0.0, **settings})
+    plant = RodPlant(robot, exact, options.seed).simulated
+    assert isinstance(plant, SimulatedPlant)  # of the same structure
+    bench = EmulatedBench(robot, plant, DeviceFigures())
+    loop = reference, estimator, controller
+    random = np.random.default_rng(options.seed)
+    system, blocks = bench_system(bench, loop, random, options.duration)
+    blocks |= {part.name: block_of(part) for part in loop}
+    roles = {"controller": controller.name, "estimator": estimator.name}
+
+    def failure() -> str:
+        decision = bench.driver.report.decision
+        return "" if decision.enabled else f"the valves vented: {decision.cause or decision.reason}"
+
+    return VirtualSystem(system, blocks, roles | {"reference": reference.name}, failure)
