@@ -1,9 +1,9 @@
 """Commands that are approached along a ramp, as the held commands that lead to the same pressures.
 
 The bench's valves spread every change of a command over a period, see
-`softcr_hardware.safety.setpoint`, the simulator's follow it at once. Behind the lag (32) a ramp is, at the ends of
-ticks, a weighted mean of two held commands: exact, and linear, so that a controller plans over ramps as over steps. Ours;
-the paper holds its commands.
+`softcr_hardware.safety.setpoint`; the simulator's follow it at once. Behind the lag (32) a ramp is,
+at the ends of ticks, a weighted mean of two held commands: exact, and linear, so that a controller
+plans over ramps as over steps. Ours; the paper holds its commands.
 """
 
 import math
