@@ -64,6 +64,10 @@ waves hardly are damped, and with tendons of the exact model, which linearisatio
 SLENDER = 12.0
 """Length over diameter of a slender rod [-]."""
 
+SERIAL = 0.1
+"""Further factor on it for slender rods of three and more segments: what an inner segment's error
+moves, swings far; of 500 random robots 11 of this kind were off by 1.1 to 19 % without it."""
+
 ROUGH = 2.0
 """Factor on it for filters and controllers, whose candidates are many and soon corrected: what
 keeps the tip of the shipped robots within 0.9 % of the length in two sub-steps of a tick, and
@@ -138,11 +142,13 @@ def largest_errors(
     of their own.
     """
     exact = fittings is not None and fittings.tendon_inputs.size > 0
-    if exact and obstacles is None:
-        return STRICT * ERROR, STRICT * ERROR
     length = float(grid.interval_length @ (np.diff(grid.first_row) - 1))
     diameter = 4.0 * math.sqrt(grid.bending_inertia.max())  # of a solid section: I/A is d^2 / 16
-    error = ERROR * (STRICT if length > SLENDER * diameter else 1.0)
+    slender = length > SLENDER * diameter
+    error = ERROR * (SERIAL if slender and len(grid.first_row) > 3 else 1.0)
+    if exact and obstacles is None:
+        return STRICT * error, STRICT * error
+    error *= STRICT if slender else 1.0
     return error if obstacles is None else ROUGH * error, ROUGH * error
 
 
