@@ -47,7 +47,7 @@ _COMMANDS = {
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
     app.command(_place, name=_name, help=_text, sort_key=_order)
-for _name, _entry in registry.commands("command").items():
+for _name, _entry in registry.functions("command").items():
     app.command(_entry.place, name=_name, help=_entry.summary, sort_key=len(_COMMANDS))
 _OF_NODES = Group("Running nodes, without the ros2 command", sort_key=1)
 for _order, (_name, (_place, _text)) in enumerate(ROS_COMMANDS.items()):

@@ -8,5 +8,5 @@ app.command(
     "softcr_tools.learn_motion:motion", name="motion",
     help="Learn from a run how the next repetition of its motion should aim.",
 )  # fmt: skip
-for _name, _entry in registry.commands("learn").items():
+for _name, _entry in registry.functions("learn").items():
     app.command(_entry.place, name=_name, help=_entry.summary)

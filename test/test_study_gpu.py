@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from softcr_models.devices import what_cuda_lacks
+from softcr_papers.licher2025 import gpu_training
 from softcr_papers.licher2025.training.time_to_musts import TimeToMusts
 from softcr_studies.frame.cell import Cell
 from softcr_studies.frame.page import study_section
 from softcr_studies.frame.table import read_table
-from softcr_studies.speed import gpu, gpu_batches, gpu_kit, gpu_loops, gpu_training, gpu_wheels
+from softcr_studies.speed import gpu, gpu_batches, gpu_kit, gpu_loops, gpu_wheels
 from softcr_studies.speed.gpu_batches import GpuEffort
 from softcr_studies.speed.gpu_loops import LoopOf
 from softcr_studies.speed.timing import Skipped

@@ -1,4 +1,4 @@
-"""What this paper adds to the names of commands."""
+"""What this paper adds to the names of commands and to the study of the GPU."""
 
 from softcr_runtime.settings.registry import Entry, Names
 
@@ -8,6 +8,14 @@ NAMES: Names = {
         "verify-surrogate": Entry(
             "softcr_papers.licher2025.verify_surrogate:verify_surrogate",
             "compare a surrogate with its rod",
+        ),
+    },
+    "training on a GPU": {
+        "network, trained until it is good enough": Entry(
+            "softcr_papers.licher2025.gpu_training:until_good_enough", "GPU"
+        ),
+        "network, training": Entry(
+            "softcr_papers.licher2025.gpu_training:on_processor", "processor, all cores"
         ),
     },
 }  # fmt: skip

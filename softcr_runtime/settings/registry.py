@@ -45,8 +45,10 @@ class Entry:
 
 
 Names = Mapping[str, Mapping[str, Entry]]
-"""Kind -> name -> entry: a `Kind`, or `command` and `learn` for commands of `softcr` and of `softcr
-learn`, whose places are functions."""
+"""Kind -> name -> entry: a `Kind`, or one of `Functions`, whose places are functions: commands of
+`softcr`, of `softcr learn`, and measurements (by case; the summary is the method)."""
+
+Functions = Literal["command", "learn", "training on a GPU"]
 
 ENTRY_POINTS = "softcr.names"
 """Group of the entry points that declare names."""
@@ -161,8 +163,8 @@ def predictive() -> tuple[str, ...]:
     return tuple(name for name, each in _table()["controller"].items() if each.predicts)
 
 
-def commands(kind: Literal["command", "learn"]) -> Mapping[str, Entry]:
-    """Declared commands of `softcr`, or of `softcr learn`."""
+def functions(kind: Functions) -> Mapping[str, Entry]:
+    """What is declared of a kind of functions, by name."""
     return _table().get(kind, {})
 
 

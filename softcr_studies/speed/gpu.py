@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 
 from softcr_models.plugins import in_a_line
+from softcr_runtime.settings import registry
 from softcr_studies.frame.study import Cell, Metric, Must, Published, Result, Study
-from softcr_studies.speed import gpu_batches, gpu_code, gpu_loops, gpu_training
+from softcr_studies.speed import gpu_batches, gpu_code, gpu_loops
 from softcr_studies.speed.gpu_batches import HORIZON, GpuEffort, require_gpu
 from softcr_studies.speed.gpu_loops import LoopOf
 from softcr_studies.speed.timing import Skipped
@@ -29,7 +31,7 @@ LOOPS = (LoopOf(1000), LoopOf(20_000), FAST_LOOP, LoopOf(4096))
 """The most important first. At 500 Hz a tick plans 30 steps ahead, 60 ms: as good as 40, where 20
 let the arm swing. A third of the seconds has 10 000 ticks."""
 ON_PROCESSOR = LoopOf(1000, device="cpu", part=0.25)
-TRAINING, MUSTS = "network, training", "network, trained until it is good enough"
+MUSTS = "network, trained until it is good enough"
 
 OF_PAPER_MS = 1000 * 0.802e-3
 """A step of 1000 candidates [ms]; a thousandth of it is printed."""
@@ -53,7 +55,7 @@ def network(count: int) -> str:
 def run_tests(effort: GpuEffort) -> Result:
     """The tests that need a GPU, in a process of their own: how many passed and failed."""
     require_gpu()
-    files = [str(path) for path in sorted((_TREE / "test").glob("test_*.py"))
+    files = [str(path) for path in sorted((_TREE / "test").rglob("test_*.py"))
              if "mark.gpu" in path.read_text(encoding="utf-8")]  # fmt: skip
     if not files:
         raise Skipped("tests: the package's tree is not here")
@@ -114,8 +116,8 @@ PARTS: Mapping[str, Mapping[tuple[str, str], GpuWork]] = {
     },
     "tests": {("tests on a GPU", "pytest"): run_tests},
     "training": {
-        (MUSTS, GPU): gpu_training.until_good_enough,
-        (TRAINING, ALL_CORES): gpu_training.on_processor,
+        (case, each.summary): resolve_name(each.place)
+        for case, each in registry.functions("training on a GPU").items()
     },
     "batches": _batches(),
     "loops": {
