@@ -12,6 +12,7 @@ from linear_models import PERIOD, CurvedModel, circle, context
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.predictive.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
 from softcr_control.predictive.nempc import Nempc, NempcSettings
+from softcr_models.errors import UserError
 from softcr_models.model import nominal_parameters
 from softcr_models.models import make_model
 from softcr_models.robots.robot import load_robot
@@ -19,6 +20,7 @@ from softcr_papers.pawlowski2019.lookahead.ilqr import Ilqr, IlqrSettings
 from softcr_papers.pawlowski2019.lookahead.lqr import Lqr, LqrSettings
 from softcr_papers.pawlowski2019.lookahead.nlsq import Nlsq, NlsqSettings
 from softcr_runtime.blocks.budget import Budget, RecordedBudget, TimedBudget, recorded_budget
+from softcr_tools.running.run_options import SimulationOptions
 
 STATE = np.array([0.01, 0.05, -0.01, 0.1, 0.04])
 MEASURED = np.array([30e3, 20e3, 25e3])
@@ -180,3 +182,10 @@ def test_iterations_end_with_the_budget_and_a_replay_does_as_many(make):
     assert whole < two < one
     assert effort == 1
     assert np.array_equal(again, plan)
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "virtual"])
+def test_a_budget_is_refused_where_no_clock_limits_a_tick(mode):
+    with pytest.raises(UserError, match=r"^controller.budget in mode '\w+': is without effect"):
+        SimulationOptions.of_options({"mode": mode, "controller.budget": "0.2"})
+    SimulationOptions.of_options({"mode": "wall", "controller.budget": "0.2"})

@@ -214,6 +214,15 @@ def check_fit(options: "RunOptions", kind: Kind) -> None:
         )
 
 
+def check_budget(told: Mapping[str, Mapping[str, Any]], mode: str) -> None:
+    """Raise UserError where computing time is limited, but no clock says how much has passed."""
+    if mode != "wall" and "budget" in told.get("controller", {}):
+        raise UserError(
+            f"controller.budget in mode {mode!r}: is without effect, for there a tick computes to "
+            "its end; must be left out, or the mode be wall"
+        )
+
+
 def _check_strain(options: "RunOptions") -> None:
     """Raise UserError for what a strain robot cannot do, or its regulator cannot follow."""
     if options.estimator == "cc":

@@ -41,6 +41,7 @@ from softcr_tools.running.option_checks import (
     OF_SAME_STRUCTURE,
     ROD_CLOSED_LOOP,
     ROLES,
+    check_budget,
     check_classes,
     check_devices,
     check_fit,
@@ -241,6 +242,7 @@ class RunOptions(BaseModel):
         of_plugins = {name: value for name, value in values.items() if name not in own}
         if of_plugins:
             told = settings_of_plugins(options, of_plugins)
+            check_budget(told, getattr(options, "mode", "wall"))
             options = options.model_copy(update={"plugin_settings": told})
         check_devices(options)
         return options
