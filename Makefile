@@ -25,7 +25,7 @@ COMPILE := PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
 	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
 
-.PHONY: help setup setup-cuda sim rehearsal test test-wire bench wheels docs lint clean
+.PHONY: help setup setup-cuda sim rehearsal test test-all test-wire bench wheels docs lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -43,11 +43,17 @@ rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; opti
 	@$(INSTALL) --no-build-isolation -e '.[ethercat]'
 	@$(VENV)/bin/softcr rehearse $(OPTIONS) $(ARGS)
 
-test: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
-test: export OPENBLAS_NUM_THREADS := 1
-test: $(STAMP) ## run the tests; more for pytest as ARGS="-k rod -x"
+test test-all: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
+test test-all: export OPENBLAS_NUM_THREADS := 1
+PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+test: $(STAMP) ## run the tests that wait for nothing; more for pytest as ARGS="-k rod -x"
+	@$(COMPILE) rod fittings
+	@$(PYTEST) -m "not (slow or waits or papers)" $(ARGS)
+
+test-all: $(STAMP) ## run the others: processes, clocks, wires, papers, the commands of the pages
 	@$(COMPILE) rod fittings constant_curvature
-	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "(waits or papers) and not slow" $(ARGS)
+	@$(VENV)/bin/python -m pytest -m slow test/test_docs.py
 
 test-wire: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it, as root

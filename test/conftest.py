@@ -20,7 +20,7 @@ else:
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-# Files whose tests wait for clocks, processes and networks.
+# Files whose tests wait for clocks, processes and networks: `make test-all` runs them.
 WAITING = {
     "test_apcc_node",
     "test_arm_system",
@@ -58,6 +58,20 @@ WAITING = {
     "test_visuals",
 }
 
+# Of them, what `make test` runs as well: whole systems, from the command to the bag.
+END_TO_END = (
+    "test/test_bag_alone.py::test_a_bag_alone_is_replayed_to_the_bit_and_reported",
+    "test/test_examples.py::test_nodes_virtual_time_and_replay_give_the_same_bits",
+    "test/test_launch.py::test_a_run_ends_well_whose_launch_was_killed",
+    "test/test_recording.py::test_the_node_records_what_was_on_the_wire",
+    "test/test_replay.py::test_a_run_of_make_sim_comes_back_to_the_bit_without_ros",
+    "test/test_supervisor.py::test_a_run_goes_up_in_order_and_down_with_the_mover_first",
+    "test/test_system.py::test_a_killed_node_vents_the_chambers_and_is_named",
+    "test/test_system.py::test_ctrl_c_ends_cleanly_with_a_readable_bag",
+    "test/test_system.py::test_runs_in_lockstep_are_equal_to_the_bit",
+    "test/test_viewer.py::test_node_draws_what_is_published",
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Beside another worker numba computes on one thread: two on busy cores stall each other."""
@@ -66,5 +80,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take long come first, so that no worker of `make test` ends with one alone."""
+    """Mark the second tier, whose files come first: they take long, and no worker ends with one."""
+    for item in items:
+        if "papers" in item.path.parts:
+            item.add_marker("papers")
+        elif item.path.stem in WAITING and not item.nodeid.startswith(END_TO_END):
+            item.add_marker("waits")
     items.sort(key=lambda item: item.path.stem not in WAITING)
