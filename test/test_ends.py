@@ -27,7 +27,7 @@ with readers_may_leave():
 """
 LEAVER = """
 import atexit, sys
-from softcr_runtime.process import leave
+from softcr_runtime.ros.process import leave
 atexit.register(print, "finalised")
 sys.stdout.write("said last")
 leave(3)

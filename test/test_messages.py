@@ -617,7 +617,7 @@ def test_a_person_s_plain_publisher_of_goals_is_heard_in_lockstep():
 STARVED_READER = """
 import time
 import rclpy
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.wire.topics import TOPICS, qos
 
 rclpy.init()
 node = rclpy.create_node("reader")

@@ -304,7 +304,7 @@ def test_old_messages_are_refused_on_the_wall_clock_and_welcome_in_lockstep():
 
 STALLED_READER = """
 import rclpy
-from softcr_runtime.topics import TOPICS, qos
+from softcr_runtime.wire.topics import TOPICS, qos
 
 rclpy.init()
 node, row, stamps = rclpy.create_node("stalled"), TOPICS["pressure/command"], set()

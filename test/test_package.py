@@ -298,12 +298,12 @@ def run_in(environment, cwd, *command):
 
 IN_THE_WHEEL = """
 import importlib, json, sys
-from softcr_models.config import config_directory
-from softcr_models.robot import WORDS, available_robots, load_robot
+from softcr_models.files.config import config_directory
+from softcr_models.robots.robot import WORDS, available_robots, load_robot
 from softcr_models.surrogate.files import available_networks
-from softcr_models.yaml_files import available
+from softcr_models.files.yaml_files import available
 from softcr_runtime import registry
-from softcr_studies.catalogue import study_files
+from softcr_studies.frame.catalogue import study_files
 robots = available_robots(tuple(WORDS))
 print(json.dumps({
     "modules": [importlib.import_module(name).__file__ for name in sys.argv[1:]],

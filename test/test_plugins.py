@@ -405,7 +405,7 @@ def test_what_a_plant_cannot_have_measured_is_one_line(tmp_path, topic, value, l
 LINE = """
 import numpy as np
 from pydantic import BaseModel, Field
-from softcr_control.references import Reference
+from softcr_control.reference.references import Reference
 
 
 class Settings(BaseModel):

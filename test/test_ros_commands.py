@@ -37,9 +37,9 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from pydantic import Field
-from softcr_runtime.node import LoopNode
+from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.settings import NodeSettings
-from softcr_runtime.topics import qos
+from softcr_runtime.wire.topics import qos
 
 class Settings(NodeSettings):
     gain: float = Field(

@@ -64,7 +64,7 @@ NODE = """
 import sys, time, rclpy
 from pathlib import Path
 from std_msgs.msg import String
-from softcr_runtime.ros_context import set_environment
+from softcr_runtime.ros.context import set_environment
 name, other, ours = sys.argv[1:]
 if ours == "ours":
     set_environment()

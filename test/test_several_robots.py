@@ -32,9 +32,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from rich.console import Console
-from softcr_runtime.ros_executor.supervisor import Supervisor
-from softcr_tools.run_options import SimulationOptions
-from softcr_tools.systems import simulation_system
+from softcr_runtime.ros.executor.supervisor import Supervisor
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.systems import simulation_system
 
 directory = Path(sys.argv[1])
 options = SimulationOptions.of_options(dict(word.split("=") for word in sys.argv[2:]))

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softcr_studies.study import Metric, Must, Published, Seeds, Study, StudySettings
+from softcr_studies.frame.study import Metric, Must, Published, Seeds, Study, StudySettings
 
 
 @dataclass(frozen=True)

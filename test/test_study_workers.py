@@ -26,8 +26,8 @@ LONGEST_WAIT = 60.0  # [s]
 STUDY = """
 import os, time, uuid
 import numpy as np
-from softcr_studies.search import TRIAL, Search, SearchSettings, ranked, tried, turns
-from softcr_studies.study import Cell, Metric, Row, Seeds, Study, StudySettings
+from softcr_studies.frame.search import TRIAL, Search, SearchSettings, ranked, tried, turns
+from softcr_studies.frame.study import Cell, Metric, Row, Seeds, Study, StudySettings
 
 def noted(cell, name):
     (cell.folder / f"{name}.{os.getpid()}.{uuid.uuid4().hex}").touch()

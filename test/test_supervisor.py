@@ -33,9 +33,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
-from softcr_runtime.diagnostics import OK, DiagnosticReport, diagnostics_to_message
-from softcr_runtime.safety_state import SafetyState
-from softcr_runtime.topics import qos
+from softcr_runtime.wire.diagnostics import OK, DiagnosticReport, diagnostics_to_message
+from softcr_runtime.wire.safety_state import SafetyState
+from softcr_runtime.wire.topics import qos
 
 GOOD, BAD = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -474,7 +474,7 @@ TOGETHER = '''
 import threading, time
 from pydantic import Field
 from softcr_models.errors import UserError
-from softcr_runtime.node import LoopNode
+from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.settings import NodeSettings
 
 class Settings(NodeSettings):

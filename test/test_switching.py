@@ -263,7 +263,7 @@ DYING = """
 import os, signal, socket, sys
 import rclpy
 from rcl_interfaces.srv import SetParametersAtomically
-from softcr_runtime.running_systems import lock_name
+from softcr_runtime.ros.running_systems import lock_name
 lock = socket.socket(socket.AF_UNIX)
 lock.bind(lock_name(os.environ["ROS_DOMAIN_ID"], "robot1"))
 rclpy.init()
