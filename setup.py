@@ -12,9 +12,11 @@ PACKAGE = "softcr"
 # Wheels of ROS 2 Jazzy: pip brings ROS to a machine without it; colcon leaves them alone.
 ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-fastrtps-cpp"]
 
-# Papers, whose folders the core finds as it finds a stranger's package; some name controllers.
+# Papers, whose folders the core finds as it finds a stranger's package; some have names for
+# controllers and the like, some commands.
 PAPERS = ("dalenberg2024", "licher2025", "mehl2024", "pawlowski2019", "valadas2024")
-NAMED = ("licher2025", "mehl2024", "pawlowski2019", "valadas2024")
+NAMED = ("licher2025", "mehl2024", "pawlowski2019")
+COMMANDED = ("licher2025", "pawlowski2019", "valadas2024")
 
 # `ros2 run softcr NAME` and the module that it runs, with what follows it.
 NODES = runpy.run_path("softcr_tools/ros/executables.py")["NODES"]
@@ -150,6 +152,9 @@ setup(
     },
     entry_points={
         "console_scripts": ["softcr = softcr_tools.cli:main"],
+        "softcr.commands": [
+            f"{each} = softcr_papers.{each}.commands:COMMANDS" for each in COMMANDED
+        ],
         "softcr.names": [f"{paper} = softcr_papers.{paper}.names:NAMES" for paper in NAMED],
         "softcr.studies": [f"{paper} = softcr_papers.{paper}.studies" for paper in PAPERS],
     },

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from cyclopts import Group
 
-from softcr_runtime.settings import registry
-from softcr_runtime.settings.command_line import new_app, run
+from softcr_runtime.settings.command_line import declared_commands, new_app, run
 from softcr_tools.ros import COMMANDS as ROS_COMMANDS
 
 
@@ -47,8 +46,8 @@ _COMMANDS = {
 
 for _order, (_name, (_place, _text)) in enumerate(_COMMANDS.items()):
     app.command(_place, name=_name, help=_text, sort_key=_order)
-for _name, _entry in registry.functions("command").items():
-    app.command(_entry.place, name=_name, help=_entry.summary, sort_key=len(_COMMANDS))
+for _name, (_place, _text) in declared_commands("softcr", _COMMANDS).items():
+    app.command(_place, name=_name, help=_text, sort_key=len(_COMMANDS))
 _OF_NODES = Group("Running nodes, without the ros2 command", sort_key=1)
 for _order, (_name, (_place, _text)) in enumerate(ROS_COMMANDS.items()):
     app.command(f"softcr_tools.{_place}", name=_name, help=_text, group=_OF_NODES, sort_key=_order)

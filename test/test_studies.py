@@ -310,12 +310,14 @@ def test_a_folder_of_studies_is_listed_beside_the_shipped_ones(file, tmp_path, m
     assert "own/errors" not in study_files()
     (tmp_path / "studies/own").mkdir(parents=True)
     own = file.rename(tmp_path / "studies/own/errors.py")
+    catalogue._files_of.cache_clear()
     catalogue._files_below.cache_clear()
     assert study_files()["own/errors"] == own
     assert "control/any-model" in study_files()
     assert named_studies(["own"]) == named_studies(["own/errors"]) == [str(own)]
     assert load_study(str(own)).name == "own/errors"
     own.rename(own.with_name("other.py"))
+    catalogue._files_of.cache_clear()
     catalogue._files_below.cache_clear()
     with pytest.raises(UserError, match="calls itself 'own/errors', must be 'own/other'"):
         load_study("own/other")

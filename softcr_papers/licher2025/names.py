@@ -1,15 +1,8 @@
-"""What this paper adds to the names of commands and to the study of the GPU."""
+"""What this paper adds to the study of the GPU."""
 
 from softcr_runtime.settings.registry import Entry, Names
 
 NAMES: Names = {
-    "command": {
-        "train": Entry("softcr_papers.licher2025.train:train", "train the surrogate of a robot"),
-        "verify-surrogate": Entry(
-            "softcr_papers.licher2025.verify_surrogate:verify_surrogate",
-            "compare a surrogate with its rod",
-        ),
-    },
     "training on a GPU": {
         "network, trained until it is good enough": Entry(
             "softcr_papers.licher2025.gpu_training:until_good_enough", "GPU"

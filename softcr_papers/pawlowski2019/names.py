@@ -1,4 +1,4 @@
-"""What this paper adds to the names of controllers and commands."""
+"""What this paper adds to the names of controllers."""
 
 from softcr_runtime.settings.registry import Entry, Names
 
@@ -28,11 +28,6 @@ NAMES: Names = {
             "a learned policy; `policy:PATH` names its file",
             "policy",
             takes="policy",
-        ),
-    },
-    "learn": {
-        "policy": Entry(
-            "softcr_papers.pawlowski2019.learn_policy:policy", "Learn a policy in simulation."
         ),
     },
 }  # fmt: skip

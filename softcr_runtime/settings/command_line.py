@@ -38,11 +38,12 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from glob import escape, glob
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import (
@@ -57,12 +58,37 @@ from cyclopts import (
     ValidationError,
 )
 
-from softcr_runtime.console.terminal import INTERRUPTED, USER_ERROR, complain
+from softcr_runtime.console.terminal import INTERRUPTED, USER_ERROR, complain, warn
 
 if TYPE_CHECKING:
     from softcr_runtime.settings.node_settings import Setting
 
 # The settings are imported where they are needed, so that --help answers at once.
+
+
+COMMANDS = "softcr.commands"
+"""Group of the entry points with which an installed package adds commands. The value of one is a
+mapping: `softcr` or `softcr learn` -> name -> (place of a function or app, help)."""
+
+
+def declared_commands(parent: str, taken: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Commands below `softcr` or `softcr learn` that packages declare: name -> (place, help).
+
+    A declaration that cannot be read, or whose name is `taken`, is left out with a warning.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for point in sorted(entry_points(group=COMMANDS), key=lambda point: point.name):
+        try:
+            commands = {name: (place, text) for name, (place, text) in point.load()[parent].items()}
+        except KeyError:
+            continue
+        except Exception as error:  # whatever somebody's package raises
+            warn(f"commands of {point.value}: cannot be read: {type(error).__name__}: {error}")
+            continue
+        if again := commands.keys() & {*taken, *found}:
+            warn(f"commands of {point.value}: {min(again)!r} is taken already")
+        found |= {name: each for name, each in commands.items() if name not in again}
+    return found
 
 
 def new_app(name: str, text: str, **more: Any) -> App:

@@ -45,10 +45,10 @@ class Entry:
 
 
 Names = Mapping[str, Mapping[str, Entry]]
-"""Kind -> name -> entry: a `Kind`, or one of `Functions`, whose places are functions: commands of
-`softcr`, of `softcr learn`, and measurements (by case; the summary is the method)."""
+"""Kind -> name -> entry: a `Kind`, or one of `Functions`, whose places are functions."""
 
-Functions = Literal["command", "learn", "training on a GPU"]
+Functions = Literal["training on a GPU"]
+"""Measurements of the study of the GPU, by case; the summary is the method."""
 
 ENTRY_POINTS = "softcr.names"
 """Group of the entry points that declare names."""
