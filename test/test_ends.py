@@ -16,7 +16,7 @@ time.sleep(60)
 SPEAKER = """
 import pathlib, sys, time
 from rich.console import Console
-from softcr_runtime.console import complain, readers_may_leave, say
+from softcr_runtime.console.terminal import complain, readers_may_leave, say
 with readers_may_leave():
     print("begun", flush=True)
     sys.stdin.readline()  # until nobody reads any more

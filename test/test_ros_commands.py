@@ -38,7 +38,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from pydantic import Field
 from softcr_runtime.ros.node import LoopNode
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings.node_settings import NodeSettings
 from softcr_runtime.wire.topics import qos
 
 class Settings(NodeSettings):

@@ -475,7 +475,7 @@ import threading, time
 from pydantic import Field
 from softcr_models.errors import UserError
 from softcr_runtime.ros.node import LoopNode
-from softcr_runtime.settings import NodeSettings
+from softcr_runtime.settings.node_settings import NodeSettings
 
 class Settings(NodeSettings):
     said: str = Field("", description="file")
