@@ -302,7 +302,7 @@ from softcr_models.files.config import config_directory
 from softcr_models.robots.robot import WORDS, available_robots, load_robot
 from softcr_models.surrogate.files import available_networks
 from softcr_models.files.yaml_files import available
-from softcr_runtime import registry
+from softcr_runtime.settings import registry
 from softcr_studies.frame.catalogue import study_files
 robots = available_robots(tuple(WORDS))
 print(json.dumps({
