@@ -512,7 +512,7 @@ class ControllerBlock(BlockBase):
         ]
 
     def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
-        """(m,) inputs that the estimate was made with; a sample comes of older bags, and tips."""
+        """(m,) inputs that the estimate was made with; those of a sample where a tip leads."""
         if sample is not None:
             return inputs_of(sample.value)
         if estimate.inputs is None:

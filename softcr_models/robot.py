@@ -29,7 +29,6 @@ from softcr_models.number_types import (
     RollPitchYaw,
     WidthOrNone,
 )
-from softcr_models.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.pressure import PressureLag
 from softcr_models.pressure_chain import PressureChain
 from softcr_models.robot_parts import (
@@ -191,7 +190,6 @@ class Robot(SegmentArrays, Data):
     @model_validator(mode="wrap")
     @classmethod
     def _of_any_form(cls, content: Any, handler: ModelWrapValidatorHandler["Robot"]) -> "Robot":
-        content = upgraded_rod(content)
         if not isinstance(content, dict):
             return handler(content)
         short = "segments" not in content
@@ -460,8 +458,4 @@ def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:
         raise UserError(
             f"{path}: type: {content['type']!r} is not allowed: must be one of {allowed}"
         )
-    if is_old_arm(content):
-        return path, content, "arm"
-    if is_old_rod(content):
-        return path, content, "rod"
     raise UserError(f"{path}: type: missing; this field is required; allowed are {allowed}")

@@ -15,7 +15,6 @@ from softcr_models.errors import UserError
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.budget import recorded_budget
 from softcr_runtime.guard import Guard
-from softcr_runtime.replay.old_bags import former_input
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import (
     NodeSettings,
@@ -180,8 +179,8 @@ class ReplayedBlock:
 
 
 def inputs_of(block: BlockBase) -> dict[str, Input]:
-    """What records of a block may name, by topic: its inputs, and what it joined in older runs."""
-    return {each.topic: each for each in (former_input(block), *block.inputs)}
+    """The inputs of a block by topic: what its records may name."""
+    return {each.topic: each for each in block.inputs}
 
 
 class ReplayExecutor:
