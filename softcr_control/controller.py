@@ -198,7 +198,6 @@ class ControllerBlock(BlockBase):
 
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
-        """See BlockBase."""
         base = with_model(cls.Settings, _model_named(given))
         return with_plugin(base, registry.resolve("controller", _named(given)))
 
@@ -224,7 +223,6 @@ class ControllerBlock(BlockBase):
 
     @property
     def summary(self) -> str:
-        """See BlockBase."""
         settings, told = self.settings, [f"{self.settings.controller} for {self.settings.robot}"]
         told.append(f"predicts with {_described(self.model, settings)}")
         told += [
@@ -237,7 +235,6 @@ class ControllerBlock(BlockBase):
 
     @property
     def title(self) -> str:
-        """See BlockBase."""
         return type(self.controller).__name__
 
     def rehearse(self) -> None:
@@ -272,7 +269,6 @@ class ControllerBlock(BlockBase):
         return use
 
     def reset(self) -> None:
-        """See BlockBase."""
         self.controller.reset()
         self._hand_over.reset()
         self._forget()
@@ -374,7 +370,6 @@ class ControllerBlock(BlockBase):
                 self._pace()
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         settings = self.settings
         told = {
             "role": "controller",
@@ -396,7 +391,6 @@ class ControllerBlock(BlockBase):
         return told | getattr(self.controller, "describe", dict)()
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         missing = self._venting and self._why == OVERDUE
         lines = ["estimate or reference is missing: vented"] if missing else []
         lines += [f"{self.title}.command: {SWINGS}: the robot is led to rest"] * self._swings

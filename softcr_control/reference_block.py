@@ -196,12 +196,10 @@ class ReferenceBlock(BlockBase):
 
     @property
     def title(self) -> str:
-        """See BlockBase."""
         return self._title
 
     @property
     def summary(self) -> str:
-        """See BlockBase."""
         settings = self.settings
         source = f" of {settings.file}" if getattr(settings, "file", "") else ""
         begins = "when it is asked to start" if settings.start == "service" else "at once"
@@ -211,7 +209,6 @@ class ReferenceBlock(BlockBase):
         )
 
     def reset(self) -> None:
-        """See BlockBase."""
         self._start: int | None = None
         self._asked = self.settings.start == "first sample"
 
@@ -233,7 +230,6 @@ class ReferenceBlock(BlockBase):
         return [Output(self._topic, now, self._source.at(since, rows, now))]
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "reference": self.settings.reference,
             "duration": self.settings.duration,

@@ -152,7 +152,6 @@ class EstimatorBlock(BlockBase):
 
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
-        """See BlockBase."""
         named = given.get("estimator", cls.Settings.model_fields["estimator"].default)
         robot = str(given.get("robot", cls.Settings.model_fields["robot"].default))
         base = with_model(cls.Settings, str(given.get("model", "")) or kind_of(robot))
@@ -160,7 +159,6 @@ class EstimatorBlock(BlockBase):
 
     @property
     def summary(self) -> str:
-        """See BlockBase."""
         settings = self.settings
         name = settings.model or kind_of(settings.robot)
         rod = f" of {settings.intervals} intervals" if hasattr(self.model, "rod") else ""
@@ -173,11 +171,9 @@ class EstimatorBlock(BlockBase):
 
     @property
     def title(self) -> str:
-        """See BlockBase."""
         return type(self.estimator).__name__
 
     def rehearse(self) -> None:
-        """See BlockBase."""
         model = self.model
         inputs, nominal = model.inputs.rest, nominal_parameters(model.parameters)
         state = model.equilibrium(inputs, nominal)
@@ -204,7 +200,6 @@ class EstimatorBlock(BlockBase):
         return use
 
     def reset(self) -> None:
-        """See BlockBase."""
         self.estimator.reset()
         self._forget()
 
@@ -251,7 +246,6 @@ class EstimatorBlock(BlockBase):
         return self._outputs(estimate, inputs, now)
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "role": "estimator",
             "initial_parameters": {each.name: each.nominal for each in self.model.parameters},
@@ -264,7 +258,6 @@ class EstimatorBlock(BlockBase):
         }
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         lines = list(getattr(self.estimator, "warnings", list)())
         silent = [each.topic for each in self._further if self._is_silent(each.topic)]
         missing = [f"nothing on {', '.join(silent)}: estimating without"] if silent else []

@@ -59,7 +59,6 @@ class DriftingPlant(RodPlant):
         self._due = _RENEWED
 
     def reset(self) -> None:
-        """See Plant."""
         self._use(
             self._robot,
             StructuralPlant(self._robot, self._drift(0.0), self._seed, self._intervals),
@@ -67,7 +66,6 @@ class DriftingPlant(RodPlant):
         self._due = _RENEWED
 
     def advance(self, duration: float) -> None:
-        """See Plant."""
         super().advance(duration)
         old = self.simulated
         assert isinstance(old, StructuralPlant)

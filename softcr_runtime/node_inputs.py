@@ -67,19 +67,16 @@ class NodeInputs:
     def receive(
         self, topic: str, decode: Callable[[Any], Any], raw: bool, depth: int | None, wakes: bool
     ) -> Subscription:
-        """See LoopNode."""
         return self._subscribe(topic, self._reader(topic, decode, raw), raw, depth, wakes)
 
     def receive_value(
         self, topic: str, decode: Callable[[Any], Any], depth: int | None, wakes: bool
     ) -> None:
-        """See LoopNode."""
         name = self._node.resolve_topic_name(TOPICS[topic].name)
         self._shared.append(_SharedInput(topic, name, decode, depth, wakes))
         self.arrange()
 
     def offer(self, topic: str, encode: Encode) -> Callable[[Any, int], None]:
-        """See LoopNode."""
         name = self._node.resolve_topic_name(TOPICS[topic].name)
         return self._neighbours.offer(self._node, name, encode)
 

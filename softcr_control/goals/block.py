@@ -398,9 +398,7 @@ class GoalReference(BlockBase):
         return [Output(STATE, now, state)]
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {"reference": "goal", "state": self._word(), "said": self._said}
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         return [self._said] if self._warns else []

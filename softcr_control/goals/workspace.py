@@ -79,12 +79,10 @@ class ModelReach:
         self.chooses_orientation = inputs.size > _COORDINATES
 
     def tip(self, numbers: np.ndarray) -> np.ndarray | None:
-        """See Reach."""
         pose = self._pose(numbers)
         return None if pose is None else pose[:, 3]
 
     def orientation(self, numbers: np.ndarray) -> np.ndarray | None:
-        """See Reach."""
         pose = self._pose(numbers)
         return None if pose is None else pose[:, :3]
 
@@ -99,7 +97,6 @@ class ModelReach:
 
     @property
     def rest(self) -> np.ndarray:
-        """See Reach."""
         return self._model.inputs.rest
 
 
@@ -115,7 +112,6 @@ class ArmReach:
         self.rate = np.full(size, np.inf)  # no arm file tells how fast tendons are
 
     def tip(self, numbers: np.ndarray) -> np.ndarray | None:
-        """See Reach."""
         shape = np.zeros((len(self._lengths), 3))
         shape[:, :2] = numbers.reshape(-1, 2)
         return np.asarray(self._chain.position(shape.ravel(), self._lengths))
@@ -126,7 +122,6 @@ class ArmReach:
 
     @property
     def rest(self) -> np.ndarray:
-        """See Reach."""
         return np.zeros(len(self.low))
 
 

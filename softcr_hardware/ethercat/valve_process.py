@@ -173,24 +173,19 @@ class ValveProcess:
             self._board.close()
 
     def hear(self, *arguments: Any) -> None:
-        """See ValveDriver."""
         self._send("hear", arguments)
 
     def enable(self, generation: int | None = None) -> None:
-        """See ValveDriver."""
         seen = self.report.decision.generation if generation is None else generation
         self._send("enable", seen)
 
     def vent(self) -> None:
-        """See ValveDriver."""
         self._send("vent")
 
     def reset(self, checked: bool = False) -> None:
-        """See ValveDriver."""
         self._send("reset", checked)
 
     def offered_by(self, commanders: str, operators: str) -> None:
-        """See ValveDriver."""
         self._send("offered", (commanders, operators))
 
     def use_safety(self, settings: SafetySettings) -> None:

@@ -252,7 +252,6 @@ class ReplayExecutor:
         return self._recorded.at(topic, stamp)
 
     def stamps(self, topic: str, first: int, last: int) -> list[int]:
-        """See Samples."""
         if topic not in self._replaced:
             return self._recorded.stamps(topic, first, last)
         of_topic = (stamp for name, stamp in self._made if name == topic)
