@@ -1,4 +1,4 @@
-"""Controllers and what they follow; no ROS outside `nodes`."""
+"""Controllers, their costs, and the references that they follow. No ROS here."""
 
 from typing import TYPE_CHECKING
 

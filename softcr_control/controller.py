@@ -287,7 +287,7 @@ class ControllerBlock(BlockBase):
         others: Any = () if began else samples.get(self._plans, ())  # a tuple of all
         for heard in others:
             self._hand_over.hear(heard.stamp, heard.value)
-        self._answers = self._hand_over.answers(now)
+        self._answers = self._hand_over.update_and_is_active(now)
         if not self._answers:
             return []
         if not began:

@@ -26,7 +26,7 @@ from softcr_models.robot import kind_of
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model import RodModel
-from softcr_models.rod_rows import with_fixed_shares
+from softcr_models.rod_rows import with_matching_nodes
 from softcr_runtime import registry
 from softcr_runtime.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.plugin_settings import plugin_settings, with_plugin
@@ -256,7 +256,7 @@ class ReferenceBlock(BlockBase):
     def _motion_of_a_rod(self, model: Model) -> SampledReference:
         """States at the nodes of the controller's rod, of a motion that a finer one makes."""
         coarse = CosseratRod(self.robot, self.settings.intervals)
-        divided = with_fixed_shares(self.robot, self.settings.intervals)
+        divided = with_matching_nodes(self.robot, self.settings.intervals)
         fine = CosseratRod(divided, self.settings.trajectory_intervals)
         model = RodPrediction(fine, substeps=3)
         made = self._chosen(model).source(model, self.settings.period)

@@ -1,4 +1,4 @@
-"""State and parameter estimation. Plain modules; nodes live in `softcr_estimation.nodes`."""
+"""Estimation of states and parameters: filters, estimators as blocks, identification. No ROS."""
 
 from typing import TYPE_CHECKING
 

@@ -14,9 +14,9 @@ _RENEWED = 5.0
 hundredths of a millimetre at once."""
 
 
-def far_ends(errors: PlantErrors) -> PlantErrors:
-    """Where a plant's errors are farthest from now on: each of its fields at that end of its spread
-    which is farther away; calibration, sensors and events stay."""
+def worst_drift(errors: PlantErrors) -> PlantErrors:
+    """Plant errors with each field at that end of its spread which is farther from its value now;
+    calibration, sensors and events stay."""
     moved = {}
     for name, value in errors.changed().items():
         about = about_field(name)

@@ -1,1 +1,1 @@
-"""What trains: surrogates of a robot's rod, and the studies that searches share."""
+"""What is trained: surrogates of rods, strain models from recordings, and policies."""

@@ -41,7 +41,7 @@ from softcr_models.robot_parts import (
 )
 from softcr_models.segment_arrays import SegmentArrays
 from softcr_models.segments import MAX_SEGMENTS, Payload, Segment
-from softcr_models.short_form import SEGMENT_FIELDS, short_form, told_at_top_level, with_segments
+from softcr_models.short_form import SEGMENT_FIELDS, short_form, with_segments, with_short_paths
 from softcr_models.yaml_files import available, is_path, read_mapping, validated, yaml_path
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Robot(SegmentArrays, Data):
             return handler(content)
         except ValidationError as error:
             if short:
-                raise told_at_top_level(error) from None
+                raise with_short_paths(error) from None
             raise
 
     @model_validator(mode="after")

@@ -23,8 +23,8 @@ from softcr_runtime.budget import Budget, TimedBudget
 from softcr_runtime.codecs import Codec, codec
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.guard import Guard
+from softcr_runtime.intra_process import Encode
 from softcr_runtime.join import Join, Tick
-from softcr_runtime.neighbours import Encode
 from softcr_runtime.node import LoopNode
 from softcr_runtime.sample import Sample
 from softcr_runtime.settings import NodeSettings, changed_values

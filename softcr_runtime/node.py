@@ -66,9 +66,9 @@ from softcr_runtime.diagnostics import (
     DiagnosticReport,
     diagnostics_to_message,
 )
+from softcr_runtime.intra_process import Encode, IntraProcess
 from softcr_runtime.mailbox import Mailbox
 from softcr_runtime.namespaces import full_name
-from softcr_runtime.neighbours import Encode, Neighbours
 from softcr_runtime.node_counts import NodeCounts
 from softcr_runtime.node_inputs import NodeInputs
 from softcr_runtime.node_parameters import NodeParameters
@@ -120,11 +120,11 @@ class LoopNode(LifecycleNode):
     keeps_own_time: bool = False
     _last_tick_stamp: int | None
 
-    def __init__(self, neighbours: Neighbours | None = None, **node_options: Any):
+    def __init__(self, intra_process: IntraProcess | None = None, **node_options: Any):
         """Declare the parameters; of those given that the node does not have, it warns.
 
         Args:
-            neighbours: the nodes of this process, one of which this becomes; None: it is alone.
+            intra_process: the nodes of this process, one of which this becomes; None: it is alone.
             node_options: for rclpy's Node: context, parameter_overrides, ...
 
         Raises:
@@ -145,7 +145,7 @@ class LoopNode(LifecycleNode):
         self._loop_stop = threading.Event()
         self._last_told = -1  # time at the last report [ns]
         self._publishers_advertised: list[LifecyclePublisher] = []
-        self._inputs = NodeInputs(self, neighbours or Neighbours())
+        self._inputs = NodeInputs(self, intra_process or IntraProcess())
         self._last_tick_stamp = None
         self._answer_invalid_transitions()
         self._diagnostics = self.create_publisher(
@@ -541,8 +541,10 @@ class LoopNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _wait_for_readers(self) -> None:
-        """A reader that had no time lost what its socket had no room for, and gets it once more
-        from a publisher that still is there: within seconds, when nothing new is published."""
+        """Wait until every subscriber has confirmed the last latched message.
+
+        A busy subscriber may have lost it; DDS sends it again as long as the publisher is there.
+        """
         latest = time.monotonic() + _RECEPTION_TIMEOUT
         for publisher in self._publishers_advertised:
             while not publisher.wait_for_all_acked(Duration()):  # longer, it stops all threads

@@ -17,9 +17,9 @@ from softcr_hardware.plant_errors import PlantErrors, about_field
 from softcr_models import load_robot
 from softcr_studies import lock_in
 from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.compared_loops import PLAIN, Loop, run_whole
 from softcr_studies.study import Cell, Result, Results, Row
 from softcr_studies.tracking_loop import SETTLED, Case, reference_of
-from softcr_studies.whole_loops import PLAIN, Loop, run_whole
 
 DURATION = 6.0  # [s]
 TRAIN, TEST = "train", "test"

@@ -33,7 +33,6 @@ from softcr_runtime.settings import (
     unit,
 )
 from softcr_runtime.system import Parameters
-from softcr_tools.headline import default_plant_errors, default_robot
 from softcr_tools.option_checks import (
     NOBODY,
     OF_CONTROLLER,
@@ -50,6 +49,7 @@ from softcr_tools.option_checks import (
     refuse_others,
     settings_of_plugins,
 )
+from softcr_tools.simulation_defaults import default_plant_errors, default_robot
 from softcr_tools.virtual_options import MODE, VirtualTime
 
 Options = TypeVar("Options", bound="RunOptions")
@@ -198,7 +198,7 @@ class RunOptions(BaseModel):
         }  # fmt: skip
 
     def completed(self: Options) -> Options:
-        """With what the class leaves to the other options; the robot's name among it."""
+        """A copy with the defaults that depend on other options, such as the name of the robot."""
         return self
 
     @classmethod

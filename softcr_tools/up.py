@@ -30,10 +30,10 @@ from softcr_runtime.ros_executor.run_record import Outcome
 from softcr_runtime.system import System
 from softcr_tools.exchanged_controller import other_controller
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.headline import changes_the_plant
 from softcr_tools.node_parameters import system_with_file
 from softcr_tools.option_checks import left_out_of_preset, where_it_computes
 from softcr_tools.run_options import PlantOptions, RunOptions, SimulationOptions
+from softcr_tools.simulation_defaults import changes_the_plant
 from softcr_tools.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
 

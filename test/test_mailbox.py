@@ -7,7 +7,7 @@ import pytest
 import rclpy
 from rclpy.event_handler import SubscriptionEventCallbacks
 
-from softcr_runtime.mailbox import LeftAlone, Mailbox
+from softcr_runtime.mailbox import Mailbox, NotExecuted
 from softcr_runtime.messages import from_stamp, pressures_to_message
 from softcr_runtime.sample import Sample
 from softcr_runtime.topics import TOPICS, qos
@@ -29,7 +29,7 @@ def _inbox():
         kind = TOPICS[topic].message_class()
         publishers[topic] = node.create_publisher(kind, topic, qos(topic))
         subscription = node.create_subscription(
-            kind, topic, lambda _: None, qos(topic), callback_group=LeftAlone(),
+            kind, topic, lambda _: None, qos(topic), callback_group=NotExecuted(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
         read = _reading(topic)

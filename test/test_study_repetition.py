@@ -7,11 +7,11 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.block import Output
 from softcr_runtime.values import Pose, StateEstimate
+from softcr_studies.compared_loops import OURS, WITHOUT
 from softcr_studies.control import repetition
 from softcr_studies.robustness import chain_identification
 from softcr_studies.study import Cell
 from softcr_studies.tracking_loop import PERIOD
-from softcr_studies.whole_loops import OURS, WITHOUT
 
 
 def test_what_cameras_lost_lies_between_its_neighbours():

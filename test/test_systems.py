@@ -15,9 +15,9 @@ from softcr_runtime.settings import build_settings, declared_settings
 from softcr_runtime.system import Part, System
 from softcr_tools import option_checks
 from softcr_tools.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.headline import changes_the_plant
 from softcr_tools.option_checks import where_it_computes
 from softcr_tools.run_options import SimulationOptions
+from softcr_tools.simulation_defaults import changes_the_plant
 from softcr_tools.systems import simulation_system
 
 BAG = Path("somewhere/bag")

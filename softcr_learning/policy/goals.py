@@ -128,7 +128,7 @@ class SeenGoals:
 
 @dataclass(frozen=True, eq=False)
 class OneGoal:
-    """A single one.
+    """A single goal.
 
     Attributes:
         place: (3,) [m].

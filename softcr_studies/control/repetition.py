@@ -13,10 +13,10 @@ from softcr_runtime.block import Output
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.values import StateEstimate
 from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.compared_loops import LOOPS, OURS, PLAIN, WITHOUT
 from softcr_studies.robustness.plants import NAMED
 from softcr_studies.study import Cell, Result, Results, Row, Study
 from softcr_studies.tracking_loop import FAST, PERIOD, SETTLED, reference_of, run_loop
-from softcr_studies.whole_loops import LOOPS, OURS, PLAIN, WITHOUT
 
 REPETITIONS = 6  # after a first run without anything learned
 DURATION = 6.0  # [s]

@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field
 
 from softcr_studies import drawn_plants
+from softcr_studies.compared_loops import LOOPS, OURS
 from softcr_studies.drawn_plants import ERROR, TEST_MOTIONS
 from softcr_studies.study import Cell, Result, Results, Row, Study, StudySettings
-from softcr_studies.whole_loops import LOOPS, OURS
 
 MUSTS = {"median": 0.4, "95 %": 0.8, "worst": 3.0}  # [mm]
 

@@ -10,10 +10,7 @@ from softcr_control.reference_settings import ReferenceSettings
 from softcr_hardware.plant_errors import load_plant_errors
 from softcr_models import load_robot
 from softcr_studies import lock_in
-from softcr_studies.study import Cell, Must, Result, Study
-from softcr_studies.tracking_loop import FAST, Case, reference_of
-from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import (
+from softcr_studies.compared_loops import (
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,
@@ -22,6 +19,9 @@ from softcr_studies.whole_loops import (
     musts_of_both,
     run_whole,
 )
+from softcr_studies.study import Cell, Must, Result, Study
+from softcr_studies.tracking_loop import FAST, Case, reference_of
+from softcr_studies.tracking_study import METRICS, SETTLED_TIP
 
 DURATION = 6.0  # [s]
 SAME = replace(FAST, name="same_structure", duration=DURATION)

@@ -15,13 +15,14 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.references import SampledReference
-from softcr_hardware.drifting_plant import DriftingPlant, between, far_ends
+from softcr_hardware.drifting_plant import DriftingPlant, between, worst_drift
 from softcr_hardware.plant_errors import load_plant_errors
 from softcr_models import load_robot
 from softcr_runtime.block import Output
 from softcr_runtime.virtual_run import run_blocks
 from softcr_studies import lock_in
 from softcr_studies.closed_loop import mean_error_mm
+from softcr_studies.compared_loops import LOOPS, OURS, PLAIN
 from softcr_studies.study import Cell, Metric, Must, Result, Results, Seeds, Study, StudySettings
 from softcr_studies.tracking_loop import (
     FAST,
@@ -33,7 +34,6 @@ from softcr_studies.tracking_loop import (
     tip_sigmas,
 )
 from softcr_studies.virtual_runs import ESTIMATOR
-from softcr_studies.whole_loops import LOOPS, OURS, PLAIN
 
 _TURN = 2.0  # of the motion to 1.5 Hz, whose sines are of 0.5, 1 and 1.5 Hz [s]
 _FADED = 4.0  # from here on it repeats itself [s]
@@ -107,7 +107,7 @@ def run(cell: Cell) -> Result:
     """The whole time in one run."""
     duration, loop = 60.0 * cell.settings.minutes, LOOPS[cell.method]
     begin = load_plant_errors(cell.case.name)
-    end = far_ends(begin)
+    end = worst_drift(begin)
     source = repeated(reference_of(load_robot(PLAIN), cell.case), duration)
     robot = load_robot(loop.robot)
     seeds = cell.stream("plant"), cell.stream("controller")

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from softcr_hardware.plant_errors import load_plant_errors
 from softcr_studies import lock_in
+from softcr_studies.compared_loops import NO_SILENT_LOCK_IN, WHOLE, musts_of_both
 from softcr_studies.licher2025.circles import circle
 from softcr_studies.licher2025.setpoint import SETPOINT
 from softcr_studies.licher2025.tracking_slow import SLOW_TRAJECTORY
 from softcr_studies.robustness.fair import run
 from softcr_studies.study import Study
 from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import NO_SILENT_LOCK_IN, WHOLE, musts_of_both
 
 _MUSTS = {SETPOINT: 0.2, SLOW_TRAJECTORY: 0.25, circle(0.6): 0.4, circle(1.5): 0.4}  # [mm]
 

@@ -17,10 +17,7 @@ from softcr_hardware.plant_errors import PlantErrors, about_field, load_plant_er
 from softcr_models import load_robot
 from softcr_studies import lock_in
 from softcr_studies.closed_loop import mean_error_mm
-from softcr_studies.study import Cell, Metric, Result, Results, Study, StudySettings
-from softcr_studies.tracking_loop import FAST, SETTLED, Case, reference_of
-from softcr_studies.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.whole_loops import (
+from softcr_studies.compared_loops import (
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,
@@ -31,6 +28,9 @@ from softcr_studies.whole_loops import (
     musts_of_both,
     run_whole,
 )
+from softcr_studies.study import Cell, Metric, Result, Results, Study, StudySettings
+from softcr_studies.tracking_loop import FAST, SETTLED, Case, reference_of
+from softcr_studies.tracking_study import METRICS, SETTLED_TIP
 
 DURATION = 6.0  # [s]
 OF_EVENT = 8.0  # where something happens [s]

@@ -19,11 +19,11 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_runtime import registry
 from softcr_runtime.registry import GRADIENT_MPC
 from softcr_runtime.system import Parameters
+from softcr_studies.compared_loops import CHAINED
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.timing import Baseline, Effort, told
 from softcr_studies.study import Metric, Must, Result
-from softcr_studies.whole_loops import CHAINED
 
 ROBOT, INTERVALS = "licher2025", 5
 UNIT, SOLUTION = "ms per tick", "us per solution"

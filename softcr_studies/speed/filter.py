@@ -10,12 +10,12 @@ from softcr_estimation.rod_estimator import EstimatorSettings, RodEstimator
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.robot import load_robot
+from softcr_studies.compared_loops import CHAINED, EVERYTHING
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.motion import PERIOD
 from softcr_studies.speed.timing import Baseline, Effort
 from softcr_studies.study import Must, Result
-from softcr_studies.whole_loops import CHAINED, EVERYTHING
 
 UNIT = "ms per tick"
 TIP_NOISE = 2e-4

@@ -17,12 +17,12 @@ from softcr_models.devices import gpu_name
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_runtime.registry import NEMPC
+from softcr_studies.compared_loops import CHAINED, EVERYTHING
 from softcr_studies.speed import timing
 from softcr_studies.speed.gpu_batches import GpuEffort, in_milliseconds, require_gpu
 from softcr_studies.speed.timing import Skipped
 from softcr_studies.study import Result
 from softcr_studies.tracking_loop import FAST, RATE_HZ, SETTLED, Case, reference_of, run_loop
-from softcr_studies.whole_loops import CHAINED, EVERYTHING
 
 PLANT = "typical"
 FIRST = 20

@@ -17,9 +17,9 @@ from softcr_models.model import Parameter
 from softcr_models.models import make_model
 from softcr_models.rod.parameters import PAYLOAD
 from softcr_studies import drawn_plants
+from softcr_studies.compared_loops import CHAINED, EVERYTHING, LOOPS, OURS, PLAIN
 from softcr_studies.drawn_plants import TEST_MOTIONS, TRAIN_MOTION
 from softcr_studies.study import Cell, Result, Results, Study, StudySettings
-from softcr_studies.whole_loops import CHAINED, EVERYTHING, LOOPS, OURS, PLAIN
 
 SHIPPED = "shipped"
 

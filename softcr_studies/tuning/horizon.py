@@ -14,9 +14,9 @@ from pydantic import Field
 
 from softcr_runtime.system import Parameters
 from softcr_studies import drawn_plants
+from softcr_studies.compared_loops import LOOPS, OURS
 from softcr_studies.drawn_plants import ALL_TEST_MOTIONS, ALL_TRAIN_MOTIONS
 from softcr_studies.study import Cell, Result, Results, Study, StudySettings
-from softcr_studies.whole_loops import LOOPS, OURS
 
 
 def _told(*knots: int) -> tuple[str, Parameters]:

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from softcr_models.rod.parameters import PAYLOAD
 from softcr_studies import drawn_plants
+from softcr_studies.compared_loops import EVERYTHING, LOOPS, OURS
 from softcr_studies.drawn_plants import TEST_MOTIONS, TRAIN_MOTION
 from softcr_studies.study import Cell, Result, Results, Study, StudySettings
-from softcr_studies.whole_loops import EVERYTHING, LOOPS, OURS
 
 NONE = "walk 0"
 WALKS = {f"walk {walk:g}": walk for walk in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)}

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pydantic import Field
 
 from softcr_studies import drawn_plants
+from softcr_studies.compared_loops import LOOPS, OURS
 from softcr_studies.drawn_plants import ALL_TEST_MOTIONS, ALL_TRAIN_MOTIONS
 from softcr_studies.study import Cell, Result, Results, Study, StudySettings
-from softcr_studies.whole_loops import LOOPS, OURS
 
 NONE = "no offset"
 GAINS = {NONE: 0.0} | {f"gain {gain:g}": gain for gain in (0.005, 0.01, 0.02, 0.04)}

@@ -29,7 +29,7 @@ from softcr_runtime.bags.signals import decoder
 from softcr_runtime.codecs import expected_of
 from softcr_runtime.cycle_timer import CycleTimer
 from softcr_runtime.diagnostics import diagnostics_from_message
-from softcr_runtime.mailbox import LeftAlone, Mailbox
+from softcr_runtime.mailbox import Mailbox, NotExecuted
 from softcr_runtime.messages import MessageError, from_stamp, pressures_to_message
 from softcr_runtime.sample import Sample
 from softcr_runtime.shown_inputs import shown_inputs
@@ -189,7 +189,7 @@ class Viewer(Node):
         if topic == _CONFIGURATION:  # each node tells its own
             profile.depth = _DEPTH
         subscription = self.create_subscription(
-            kind.message_class(), kind.name, lambda _: None, profile, callback_group=LeftAlone(),
+            kind.message_class(), kind.name, lambda _: None, profile, callback_group=NotExecuted(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
         self._inbox.add(topic, subscription, partial(self._read, topic))

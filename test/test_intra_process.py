@@ -12,16 +12,16 @@ import rclpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from neighbour_blocks import Doubler, Keeper
+from intra_process_blocks import Doubler, Keeper
 
 from softcr_models.errors import UserError
 from softcr_models.robot import load_robot
 from softcr_runtime import realtime
 from softcr_runtime.block import Output
 from softcr_runtime.block_node import block_node_class
+from softcr_runtime.intra_process import IntraProcess
 from softcr_runtime.mailbox import Mailbox
 from softcr_runtime.messages import pressures_to_message
-from softcr_runtime.neighbours import Neighbours
 from softcr_runtime.run_blocks import main, node_class
 from softcr_runtime.sample import Sample
 from softcr_runtime.topics import TOPICS, qos
@@ -44,17 +44,17 @@ class World:
     def __init__(self):
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
-        inside = Neighbours()
+        inside = IntraProcess()
         self.doubler = self._node(Doubler, "doubler", inside)
         self.keeper = self._node(Keeper, "keeper", inside)
-        self.far = self._node(Keeper, "far", Neighbours())
+        self.far = self._node(Keeper, "far", IntraProcess())
         self.nodes = [self.doubler, self.keeper, self.far]
         self._rest = rclpy.create_node("rest", context=self.context)
         kind = TOPICS[STATE].message_class()
         self._states = self._rest.create_publisher(kind, STATE, qos(STATE))
 
-    def _node(self, block, name, neighbours):
-        return block_node_class(block, name)(neighbours=neighbours, context=self.context)
+    def _node(self, block, name, intra_process):
+        return block_node_class(block, name)(intra_process=intra_process, context=self.context)
 
     def begin(self):
         for node in self.nodes:
@@ -219,7 +219,7 @@ def _read(thing, received):
 
 
 def test_a_delivery_ends_a_wait_and_the_newest_are_kept(mail):
-    deliver = mail.add_hatch("topic", _read, depth=2)
+    deliver = mail.add_direct("topic", _read, depth=2)
     deliver(1)  # to a closed one
     mail.open()
     assert mail.get(0.0) is None
