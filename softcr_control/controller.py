@@ -28,7 +28,7 @@ from softcr_control.model_defaults import defaults_on
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.references import Reference, as_rotations
 from softcr_models.limits import limit_command
-from softcr_models.model import TIP, nominal_parameters, told_by
+from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -381,7 +381,7 @@ class ControllerBlock(BlockBase):
             "delay": self._delay,
             "every": self.every,
             "hand_over": self._hand_over.words,
-            "predictions": told_by(self.model)[0],
+            "predictions": counts_and_warnings(self.model)[0],
         }
         for name in ("horizon", "population"):
             if hasattr(settings, name):
@@ -394,7 +394,7 @@ class ControllerBlock(BlockBase):
         missing = self._venting and self._why == OVERDUE
         lines = ["estimate or reference is missing: vented"] if missing else []
         lines += [f"{self.title}.command: {SWINGS}: the robot is led to rest"] * self._swings
-        return [*lines, *self._late(), *told_by(self.model)[1]]
+        return [*lines, *self._late(), *counts_and_warnings(self.model)[1]]
 
     # --- inside -----------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from softcr_estimation.estimated_shape import estimated_shape
 from softcr_estimation.further_sensors import FURTHER, further_sensors
 from softcr_estimation.pressure_filter import PressureFilter
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, nominal_parameters, told_by
+from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robot import kind_of
 from softcr_runtime import registry
@@ -252,7 +252,7 @@ class EstimatorBlock(BlockBase):
             "intervals": self.settings.intervals,
             "predicted_only": self._predicted_only,
             "restarts": self._restarts,
-            "predictions": told_by(self.model)[0],
+            "predictions": counts_and_warnings(self.model)[0],
             **self._told_of_pressures(),
             **getattr(self.estimator, "describe", dict)(),
         }
@@ -263,7 +263,7 @@ class EstimatorBlock(BlockBase):
         missing = [f"nothing on {', '.join(silent)}: estimating without"] if silent else []
         what = "tip poses" if self._sees_tip else "measurements"
         blind = [f"no {what}: predicting only"] * self._blind
-        return [*blind, *missing, *lines, *told_by(self.model)[1]]
+        return [*blind, *missing, *lines, *counts_and_warnings(self.model)[1]]
 
     def _pressure_filter(self) -> PressureFilter | None:
         """None where it is not wanted, or inputs are no pressures behind a lag."""

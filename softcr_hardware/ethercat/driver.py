@@ -19,8 +19,8 @@ import numpy as np
 from softcr_hardware.backoff import Backoff
 from softcr_hardware.commands import CommandJudge
 from softcr_hardware.ethercat.arming_check import ArmingTest
-from softcr_hardware.ethercat.believing import PressureSensors, furthest_pressures
 from softcr_hardware.ethercat.bus import ValveBus
+from softcr_hardware.ethercat.pressure_checks import PressureSensors, furthest_pressures
 from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_loop import PressureLoop
 from softcr_hardware.ethercat.process_data import ProcessData, Sample, zero_volts

@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from softcr_models.lie.kernel import add_ad, add_ad_transposed, advance
-from softcr_models.reference.section_text import (
+from softcr_models.reference.section_kernels import (
     add_drag,
     add_lines,
     balance,
