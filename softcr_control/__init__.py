@@ -1,4 +1,4 @@
-"""Controllers and the references that they follow. No ROS."""
+"""Controllers, their costs, and the references that they follow. No ROS here."""
 
 from typing import TYPE_CHECKING
 

@@ -28,7 +28,7 @@ from softcr_control.predictive.model_defaults import defaults_on
 from softcr_control.reference.approach import Approach
 from softcr_control.reference.references import Reference, as_rotations
 from softcr_models.limits import limit_command
-from softcr_models.model import TIP, nominal_parameters, told_by
+from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of
 from softcr_runtime.blocks.block import OVERDUE, BlockBase, Input, Output, Samples
@@ -198,7 +198,6 @@ class ControllerBlock(BlockBase):
 
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
-        """See BlockBase."""
         base = with_model(cls.Settings, _model_named(given))
         return with_plugin(base, registry.resolve("controller", _named(given)))
 
@@ -224,7 +223,6 @@ class ControllerBlock(BlockBase):
 
     @property
     def summary(self) -> str:
-        """See BlockBase."""
         settings, told = self.settings, [f"{self.settings.controller} for {self.settings.robot}"]
         told.append(f"predicts with {_described(self.model, settings)}")
         told += [
@@ -237,7 +235,6 @@ class ControllerBlock(BlockBase):
 
     @property
     def title(self) -> str:
-        """See BlockBase."""
         return type(self.controller).__name__
 
     def rehearse(self) -> None:
@@ -272,7 +269,6 @@ class ControllerBlock(BlockBase):
         return use
 
     def reset(self) -> None:
-        """See BlockBase."""
         self.controller.reset()
         self._hand_over.reset()
         self._forget()
@@ -291,7 +287,7 @@ class ControllerBlock(BlockBase):
         others: Any = () if began else samples.get(self._plans, ())  # a tuple of all
         for heard in others:
             self._hand_over.hear(heard.stamp, heard.value)
-        self._answers = self._hand_over.answers(now)
+        self._answers = self._hand_over.update_and_is_active(now)
         if not self._answers:
             return []
         if not began:
@@ -374,7 +370,6 @@ class ControllerBlock(BlockBase):
                 self._pace()
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         settings = self.settings
         told = {
             "role": "controller",
@@ -386,7 +381,7 @@ class ControllerBlock(BlockBase):
             "delay": self._delay,
             "every": self.every,
             "hand_over": self._hand_over.words,
-            "predictions": told_by(self.model)[0],
+            "predictions": counts_and_warnings(self.model)[0],
         }
         for name in ("horizon", "population"):
             if hasattr(settings, name):
@@ -396,11 +391,10 @@ class ControllerBlock(BlockBase):
         return told | getattr(self.controller, "describe", dict)()
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         missing = self._venting and self._why == OVERDUE
         lines = ["estimate or reference is missing: vented"] if missing else []
         lines += [f"{self.title}.command: {SWINGS}: the robot is led to rest"] * self._swings
-        return [*lines, *self._late(), *told_by(self.model)[1]]
+        return [*lines, *self._late(), *counts_and_warnings(self.model)[1]]
 
     # --- inside -----------------------------------------------------------------------------
 
@@ -512,7 +506,7 @@ class ControllerBlock(BlockBase):
         ]
 
     def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
-        """(m,) inputs that the estimate was made with; a sample comes of older bags, and tips."""
+        """(m,) inputs that the estimate was made with; those of a sample where a tip leads."""
         if sample is not None:
             return inputs_of(sample.value)
         if estimate.inputs is None:

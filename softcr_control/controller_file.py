@@ -1,14 +1,12 @@
 """Controllers as data: a file of numbers and cost weights, and how it meets what a user gives."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from softcr_control.costs.settings import groups_under_state
 from softcr_models.errors import UserError
 from softcr_models.files.problems import Problem, all_problems
 from softcr_models.files.yaml_files import read_mapping, yaml_path
@@ -43,7 +41,7 @@ def load_controller(name_or_path: str | Path, type_: str = "") -> ControllerFile
         UserError: one line with the file, the field, the value found and what is allowed.
     """
     path = yaml_path(name_or_path, "controllers", "controller")
-    content = _of_sections(read_mapping(path, "controller"))
+    content = read_mapping(path, "controller")
     found, description = content.pop("type", None), content.pop("description", "")
     if not isinstance(found, str) or (type_ and found != type_):
         allowed = type_ or ", ".join(registry.names("controller"))
@@ -121,14 +119,6 @@ def as_content(type_: str, description: str, settings: BaseModel) -> dict[str, A
     return {"type": type_, "description": description, **numbers}
 
 
-def _of_sections(content: dict[str, Any]) -> dict[str, Any]:
-    """Older files name the type by a section that holds the numbers."""
-    for name in registry.names("controller"):
-        if isinstance(content.get(name), dict) and "type" not in content:
-            return {"type": name, **content.pop(name), **content}
-    return content
-
-
 def _terms(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     costs = content.get("costs")
     terms = costs.get("terms") if isinstance(costs, dict) else None
@@ -140,9 +130,6 @@ def _over(
 ) -> dict[str, Any]:
     """Values with a layer above them."""
     told = dict(layer)
-    if isinstance(told.get("costs"), dict):
-        with suppress(ValueError):  # validation says why
-            told["costs"] = groups_under_state(told["costs"])
     beside_horizon = getattr(kind, "beside_horizon", None)
     beside = beside_horizon(values, told["horizon"]) if beside_horizon and "horizon" in told else {}
     return _merged(values, beside | told)

@@ -44,7 +44,6 @@ class Feedforward(BlockBase):
     outputs = ("pressure/plan",)
 
     def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
         super().__init__(robot, settings)
         chosen = ReferenceSettings(kind=settings.reference, duration=settings.duration)
         inputs = rod_inputs(robot)
@@ -59,7 +58,6 @@ class Feedforward(BlockBase):
         self._start: int | None = None
 
     def reset(self) -> None:
-        """See BlockBase."""
         self._start = None
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
@@ -77,7 +75,6 @@ class Feedforward(BlockBase):
         return [Output("pressure/plan", now, CommandPacket.single(now, rest))]
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "role": "controller",
             "reference": self.settings.reference,

@@ -95,8 +95,8 @@ class HandOver:
             self._heard.append(_Heard(stamp, packet))
             self._count += 1
 
-    def answers(self, now: int) -> bool:
-        """Whether it answers an estimate [ns]; the first time it does, it has begun."""
+    def update_and_is_active(self, now: int) -> bool:
+        """Update the state of the exchange at a time [ns]; whether the controller commands then."""
         self.ended |= 0 < self._until <= now
         if self.ended or self.begun:
             return not self.ended

@@ -33,7 +33,6 @@ class ScriptedCommands(BlockBase):
         self.reset()
 
     def reset(self) -> None:
-        """See BlockBase."""
         self._ticks = 0
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:

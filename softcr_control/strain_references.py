@@ -78,7 +78,6 @@ class StrainSetpoints:
         self.shapes = _shapes(self._of.active, context.seed)
 
     def window(self, time: float, rows: int) -> Reference:
-        """See Motion."""
         times = time + self._of.period * np.arange(rows)
         # a row that rounding puts a nanosecond before a shape begins belongs to that shape
         number = np.floor(times / self._hold + 1e-9).astype(int)
@@ -100,7 +99,6 @@ class StrainSines:
         self._phases = 2.0 * np.pi / 3.0 * kinds  # the three strains of a segment follow each other
 
     def window(self, time: float, rows: int) -> Reference:
-        """See Motion."""
         times = (time + self._of.period * np.arange(rows))[:, None]
         part = np.clip(times / self._fade_in, 0.0, 1.0) if self._fade_in else np.ones_like(times)
         share, slope = part**2 * (3.0 - 2.0 * part), np.zeros_like(part)

@@ -89,7 +89,7 @@ class StrainRegulator:
         self._last: float | None = None
 
     def take_over(self, packets: Sequence[CommandPacket]) -> None:
-        """See Controller."""
+        """Go on from the last packets of another controller."""
         self._sent.take_over(packets)
 
     def command(self, observation: Observation) -> np.ndarray:

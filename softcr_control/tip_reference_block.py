@@ -71,7 +71,6 @@ class TipReferenceBlock(BlockBase):
         self._start: int | None = None
 
     def reset(self) -> None:
-        """See BlockBase."""
         self._start = None
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
@@ -81,7 +80,6 @@ class TipReferenceBlock(BlockBase):
         return [Output("reference/tip", now, self._source.at((now - self._start) * 1e-9))]
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "reference": self.settings.reference,
             "duration": self.settings.duration,

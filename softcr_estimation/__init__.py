@@ -1,4 +1,4 @@
-"""State and parameters of a robot from what is measured: filters, and the block around them."""
+"""Estimation of states and parameters: filters, estimators as blocks, identification. No ROS."""
 
 from typing import TYPE_CHECKING
 

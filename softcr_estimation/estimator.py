@@ -16,7 +16,7 @@ from softcr_estimation.estimated_shape import estimated_shape
 from softcr_estimation.sensors.further_sensors import FURTHER, further_sensors
 from softcr_estimation.sensors.pressure_filter import PressureFilter
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, nominal_parameters, told_by
+from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of
 from softcr_runtime.blocks.block import BlockBase, Input, Output, Rule, Samples
@@ -152,7 +152,6 @@ class EstimatorBlock(BlockBase):
 
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
-        """See BlockBase."""
         named = given.get("estimator", cls.Settings.model_fields["estimator"].default)
         robot = str(given.get("robot", cls.Settings.model_fields["robot"].default))
         base = with_model(cls.Settings, str(given.get("model", "")) or kind_of(robot))
@@ -160,7 +159,6 @@ class EstimatorBlock(BlockBase):
 
     @property
     def summary(self) -> str:
-        """See BlockBase."""
         settings = self.settings
         name = settings.model or kind_of(settings.robot)
         rod = f" of {settings.intervals} intervals" if hasattr(self.model, "rod") else ""
@@ -173,11 +171,9 @@ class EstimatorBlock(BlockBase):
 
     @property
     def title(self) -> str:
-        """See BlockBase."""
         return type(self.estimator).__name__
 
     def rehearse(self) -> None:
-        """See BlockBase."""
         model = self.model
         inputs, nominal = model.inputs.rest, nominal_parameters(model.parameters)
         state = model.equilibrium(inputs, nominal)
@@ -204,7 +200,6 @@ class EstimatorBlock(BlockBase):
         return use
 
     def reset(self) -> None:
-        """See BlockBase."""
         self.estimator.reset()
         self._forget()
 
@@ -251,26 +246,24 @@ class EstimatorBlock(BlockBase):
         return self._outputs(estimate, inputs, now)
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "role": "estimator",
             "initial_parameters": {each.name: each.nominal for each in self.model.parameters},
             "intervals": self.settings.intervals,
             "predicted_only": self._predicted_only,
             "restarts": self._restarts,
-            "predictions": told_by(self.model)[0],
+            "predictions": counts_and_warnings(self.model)[0],
             **self._told_of_pressures(),
             **getattr(self.estimator, "describe", dict)(),
         }
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         lines = list(getattr(self.estimator, "warnings", list)())
         silent = [each.topic for each in self._further if self._is_silent(each.topic)]
         missing = [f"nothing on {', '.join(silent)}: estimating without"] if silent else []
         what = "tip poses" if self._sees_tip else "measurements"
         blind = [f"no {what}: predicting only"] * self._blind
-        return [*blind, *missing, *lines, *told_by(self.model)[1]]
+        return [*blind, *missing, *lines, *counts_and_warnings(self.model)[1]]
 
     def _pressure_filter(self) -> PressureFilter | None:
         """None where it is not wanted, or inputs are no pressures behind a lag."""

@@ -172,9 +172,9 @@ class EstimatorSettings(ModelEstimatorSettings):
     )
 
     def general(self) -> ModelEstimatorSettings:
-        """As general settings: a name that nobody set stays out, a rod's own default is the same.
+        """The settings of any model; unset parameters are left out.
 
-        So a stub that has no tip mass is not told one.
+        Not every model has them, and where a rod has one, its own default is the same.
         """
         shared = self.model_dump(include=set(ModelEstimatorSettings.model_fields))
         shared["state_noises"] = self._given(_STATE_GROUPS, "noise") | dict(self.state_noises)

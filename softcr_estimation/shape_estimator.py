@@ -96,7 +96,6 @@ class ShapeEstimator:
         self.reset()
 
     def reset(self) -> None:
-        """See Estimator."""
         self._frames: deque[tuple[float, np.ndarray]] = deque(maxlen=self._settings.window)
         self._refused, self._last_fit = 0, 0.0
 

@@ -1,1 +1,4 @@
-"""The machine side: plant, drivers, safety. Plain modules; nodes live in `nodes`."""
+"""Simulated plants and real devices: their errors, drivers, emulators, safety, commissioning.
+
+ROS is only in `nodes`.
+"""

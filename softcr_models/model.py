@@ -314,7 +314,7 @@ class SelfReport(Protocol):
         ...
 
 
-def told_by(model: Model) -> tuple[dict[str, int], list[str]]:
+def counts_and_warnings(model: Model) -> tuple[dict[str, int], list[str]]:
     """Counts and warnings of a model; none where it has no such method of `SelfReport`."""
     return getattr(model, "counts", dict)(), getattr(model, "warnings", list)()
 

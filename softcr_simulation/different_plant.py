@@ -78,16 +78,13 @@ class DifferentPlant(RodPlant):
         self._begin()
 
     def reset(self) -> None:
-        """See Plant."""
         super().reset()
         self._begin()
 
     def follow(self, command: np.ndarray) -> None:
-        """See Plant."""
         super().follow(self._aimed_at(command))
 
     def measure(self, stamp: int) -> dict[str, Any]:
-        """See Plant."""
         difference, measured = self._difference, self.simulated.measure(stamp)
         read = difference.pressure_gain * measured.pressures + self._bias
         lost = self._poses_lost.random() < difference.dropout

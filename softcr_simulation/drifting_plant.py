@@ -14,9 +14,9 @@ _RENEWED = 5.0
 hundredths of a millimetre at once."""
 
 
-def far_ends(errors: PlantErrors) -> PlantErrors:
-    """Where a plant's errors are farthest from now on: each of its fields at that end of its spread
-    which is farther away; calibration, sensors and events stay."""
+def worst_drift(errors: PlantErrors) -> PlantErrors:
+    """Plant errors with each field at that end of its spread which is farther from its value now;
+    calibration, sensors and events stay."""
     moved = {}
     for name, value in errors.changed().items():
         about = about_field(name)
@@ -59,7 +59,6 @@ class DriftingPlant(RodPlant):
         self._due = _RENEWED
 
     def reset(self) -> None:
-        """See Plant."""
         self._use(
             self._robot,
             StructuralPlant(self._robot, self._drift(0.0), self._seed, self._intervals),
@@ -67,7 +66,6 @@ class DriftingPlant(RodPlant):
         self._due = _RENEWED
 
     def advance(self, duration: float) -> None:
-        """See Plant."""
         super().advance(duration)
         old = self.simulated
         assert isinstance(old, StructuralPlant)

@@ -74,7 +74,6 @@ class ModelPlant:
         self.reset()
 
     def reset(self) -> None:
-        """See Plant."""
         self._random = np.random.default_rng(self._seed)
         self._inputs = self._command = self._model.inputs.rest
         self._state = self._model.equilibrium(self._inputs, self._parameters)
@@ -85,7 +84,6 @@ class ModelPlant:
         self._command = np.clip(command, inputs.low, inputs.high)
 
     def idle(self) -> None:
-        """See Plant."""
         if not self._holds:
             self._command = self._model.inputs.rest
 
@@ -113,7 +111,6 @@ class ModelPlant:
             raise ArithmeticError(f"the plant diverged at inputs {self._inputs.tolist()}")
 
     def measure(self, stamp: int) -> dict[str, Any]:
-        """See Plant."""
         names = (TIP, *self._racks)
         observed = self._model.observe(
             names, self._state[None], self._inputs[None], self._parameters[None]

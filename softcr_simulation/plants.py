@@ -253,7 +253,6 @@ class RodPlant:
         )
 
     def reset(self) -> None:
-        """See Plant."""
         self.simulated.reset()
 
     def follow(self, command: np.ndarray) -> None:
@@ -268,12 +267,10 @@ class RodPlant:
         return plant.command
 
     def advance(self, duration: float) -> None:
-        """See Plant."""
         self._lived = duration
         self.simulated.advance(duration)
 
     def measure(self, stamp: int) -> dict[str, Any]:
-        """See Plant."""
         return rod_values(self.simulated.rod, self.simulated.measure(stamp))
 
     def describe(self) -> dict[str, Any]:
@@ -399,7 +396,6 @@ class TendonArmPlant:
         self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
 
     def reset(self) -> None:
-        """See Plant."""
         self._plant.reset()
 
     def follow(self, command: np.ndarray) -> None:
@@ -407,14 +403,12 @@ class TendonArmPlant:
         self._plant.follow(command)
 
     def advance(self, duration: float) -> None:
-        """See Plant."""
         self._plant.advance(duration)
 
     def idle(self) -> None:
         """The motors hold by themselves."""
 
     def measure(self, stamp: int) -> dict[str, Any]:
-        """See Plant."""
         measured = self._plant.measure(stamp)
         # poses last: they are what the controller waits for
         return {

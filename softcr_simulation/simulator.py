@@ -106,7 +106,6 @@ class Simulator(BlockBase):
 
     @classmethod
     def settings_model(cls, given: Mapping[str, Any]) -> type[NodeSettings]:
-        """See BlockBase."""
         robot = given.get("robot", cls.Settings.model_fields["robot"].default)
         return with_plugin(cls.Settings, cls._plant_class(given.get("plant", ""), robot))
 
@@ -116,17 +115,14 @@ class Simulator(BlockBase):
 
     @property
     def summary(self) -> str:
-        """See BlockBase."""
         settings = self.settings
         return f"{self.title} as robot {settings.robot}, {settings.mode}, seed {settings.seed}"
 
     @property
     def title(self) -> str:
-        """See BlockBase."""
         return type(self.plant).__name__
 
     def reset(self) -> None:
-        """See BlockBase."""
         self.plant.reset()
         self._forget()
 
@@ -184,7 +180,6 @@ class Simulator(BlockBase):
         self._last = None
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         told: dict[str, Any] = getattr(self.plant, "describe", dict)()
         return (
             {"robot": self.robot.model_dump(mode="json")}
@@ -198,7 +193,6 @@ class Simulator(BlockBase):
         )
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         lines = [f"{self._plans}: {self._refused}"] if self._refused else []
         stopped = f"no {self._plans}: {self.plant.without_commands}"
         return [*lines, stopped] if self._timeouts and self._is_idle else lines

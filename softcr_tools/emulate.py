@@ -370,7 +370,7 @@ class _Air:
         self.actuator.chambers["supply"] = float(kind == "ok")
 
     def run(self, stop: threading.Event) -> None:
-        """It needs nobody."""
+        """Wait until the emulator ends; this device has no thread."""
         stop.wait()
 
 

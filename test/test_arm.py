@@ -7,7 +7,6 @@ import yaml
 from scipy.integrate import solve_ivp
 
 from softcr_models import UserError
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.constant_curvature.tendons import Tendons
@@ -280,27 +279,11 @@ def test_the_robots_of_the_thesis():
     assert "reconstruct" in two.description
 
 
-OLD = {"tendons_per_rack": 3, "tendon_radius": 0.03, "rack_turn": 0.698132}
-"""How files and bags told the tendons of robot I before each stood in a list."""
-
-
-def old_form(**changes):
-    content = ROBOT.model_dump(mode="json", exclude={"type", "actuators", "sensors"})
-    return content | OLD | changes
-
-
-def test_the_arm_of_an_old_bag_is_the_arm_of_today(tmp_path):
-    assert Arm.model_validate(old_form()) == ROBOT
-    path = tmp_path / "old.yaml"
-    path.write_text(yaml.safe_dump(old_form()))
-    assert load_arm(path) == ROBOT
-
-
 @pytest.mark.parametrize("routing", ["coupled", "independent"])
 def test_tendons_of_a_list_are_those_of_rings(routing):
     around = 2.0 * np.pi * np.arange(3) / 3
-    angles = np.add.outer(OLD["rack_turn"] * np.arange(3), around)
-    rings = Tendons.of_racks(np.array(ROBOT.racks), OLD["tendon_radius"], angles, routing)
+    angles = np.add.outer(0.698132 * np.arange(3), around)
+    rings = Tendons.of_racks(np.array(ROBOT.racks), 0.03, angles, routing)
     mine = ROBOT.tendons(routing)
     np.testing.assert_allclose(mine.offsets, rings.offsets, rtol=1e-15)
     np.testing.assert_array_equal(mine.begins, rings.begins)
@@ -317,16 +300,14 @@ def test_a_rack_may_have_any_tendons():
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"tendons_per_rack": 0}, "tendons_per_rack: 0 is not allowed: must be greater than"),
-        ({"tendon_radius": "wide"}, "tendon_radius: 'wide' is not allowed"),
         ({"racks": [0.3, 0.7]}, "racks: 0.7 m is beyond the arm's 0.6"),
         ({"racks": [0.3, 0.2]}, r"racks \[0.3, 0.2\] must rise"),
         ({"wheels": 4}, "wheels: unknown field"),
     ],
 )
-def test_mistakes_in_an_old_file_are_told_in_its_own_words(tmp_path, changes, complaint):
+def test_mistakes_in_a_file_get_one_line(tmp_path, changes, complaint):
     path = tmp_path / "arm.yaml"
-    path.write_text(yaml.safe_dump(old_form(**changes)))
+    path.write_text(yaml.safe_dump(ROBOT.model_dump(mode="json") | changes))
     with pytest.raises(UserError, match=complaint) as error:
         load_arm(path)
     assert "\n" not in str(error.value)

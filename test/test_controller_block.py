@@ -324,15 +324,6 @@ def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):
     ]  # fmt: skip
 
 
-def test_what_an_older_run_joined_for_the_controller_goes_before(asked):
-    block, controller = asked
-    block.reset()
-    ticked(block, others={"pressure/state": np.array([1.0, 2.0, 3.0])}, inputs=None)
-    np.testing.assert_array_equal(controller.seen[-1].inputs, [1.0, 2.0, 3.0])
-    ticked(block, 2, others={"pressure/state": np.array([3.0, 2.0, 1.0])})
-    np.testing.assert_array_equal(controller.seen[-1].inputs, [3.0, 2.0, 1.0])
-
-
 def test_an_estimate_that_tells_no_inputs_is_refused_with_what_it_needs(asked):
     block, _ = asked
     block.reset()

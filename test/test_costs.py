@@ -271,16 +271,13 @@ def test_costs_that_a_model_does_not_have_are_named(weights, message):
 
 def test_state_weights_sit_where_the_model_keeps_its_states():
     rod = RodPrediction(CosseratRod(load_robot("licher2025"), 2))
-    flat = {"velocity": 1, "angular_velocity": 2, "force": 3, "force_z": 4, "torque": 5}
-    for given in (flat, {"state": flat}):  # as older files name them, and as newer ones
-        (term, *_) = CostSettings(**given).made(rod)
-        view = RodState(term.weights)
-        assert np.array_equal(view.velocities, [[1, 1, 1, 2, 2, 2]] * 2)
-        assert np.array_equal(view.wrenches, [[3, 3, 4, 5, 5, 5]] * 3)
-        assert np.array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])
-        assert np.array_equal(term.scale, rod.state.scale)
-    with pytest.raises(ValueError, match="torque stands both by itself and under state"):
-        CostSettings(torque=1.0, state={"torque": 2.0})
+    groups = {"velocity": 1, "angular_velocity": 2, "force": 3, "force_z": 4, "torque": 5}
+    (term, *_) = CostSettings(state=groups).made(rod)
+    view = RodState(term.weights)
+    assert np.array_equal(view.velocities, [[1, 1, 1, 2, 2, 2]] * 2)
+    assert np.array_equal(view.wrenches, [[3, 3, 4, 5, 5, 5]] * 3)
+    assert np.array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])
+    assert np.array_equal(term.scale, rod.state.scale)
 
 
 def test_inputs_count_by_their_own_ranges():

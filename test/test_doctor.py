@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from softcr_hardware.ethercat.datagrams import pass_slaves
 from softcr_hardware.ethercat.interfaces import own_interface
-from softcr_hardware.ethercat.roll_call import answered, roll_call
 from softcr_hardware.ethercat.slave import EmulatedSlave
+from softcr_hardware.ethercat.terminal_count import answered, counting_frame
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.box import BoxSettings
 from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
@@ -435,7 +435,7 @@ def test_a_roll_call_counts_the_slaves_it_passes_and_changes_none():
         for index, terminal in enumerate(load_station("licher2025").terminals)
     ]
     before = [slave.read(0, 0x1000) for slave in slaves]
-    frame = roll_call(b"\x02\0\0\0\0\1")
+    frame = counting_frame(b"\x02\0\0\0\0\1")
     assert answered(frame) == 0
     assert answered(pass_slaves(frame, slaves, 0.0)) == 3
     assert [slave.read(0, 0x1000) for slave in slaves] == before

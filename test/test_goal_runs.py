@@ -13,7 +13,7 @@ import pytest
 from domains import fresh_domain
 
 from softcr_control.goals.block import POSE
-from softcr_control.goals.workspace import ArmReach
+from softcr_control.goals.workspace import ArmTipSolver
 from softcr_models import load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
@@ -37,7 +37,7 @@ NEAR = (0.03, 0.02, 0.165)  # of licher2025 [m]
 def bent(robot):
     """(3,) where an arm's tip is with all sections bent alike, and its length [m]."""
     arm = load_robot(robot, ("arm",))
-    reach = ArmReach(arm)
+    reach = ArmTipSolver(arm)
     return reach.tip(np.tile([0.2, 0.1], len(arm.model_lengths))), arm.model_lengths.sum()
 
 

@@ -8,7 +8,7 @@ import rclpy
 from rclpy.event_handler import SubscriptionEventCallbacks
 
 from softcr_runtime.blocks.sample import Sample
-from softcr_runtime.ros.mailbox import LeftAlone, Mailbox
+from softcr_runtime.ros.mailbox import Mailbox, NotExecuted
 from softcr_runtime.wire.messages import from_stamp, pressures_to_message
 from softcr_runtime.wire.topics import TOPICS, qos
 
@@ -29,7 +29,7 @@ def _inbox():
         kind = TOPICS[topic].message_class()
         publishers[topic] = node.create_publisher(kind, topic, qos(topic))
         subscription = node.create_subscription(
-            kind, topic, lambda _: None, qos(topic), callback_group=LeftAlone(),
+            kind, topic, lambda _: None, qos(topic), callback_group=NotExecuted(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
         read = _reading(topic)

@@ -24,7 +24,7 @@ from softcr_models.errors import UserError
 from softcr_models.identification.identifiable import with_parameters
 from softcr_models.identification.measured_groups import TIP_POSITION, groups_of
 from softcr_models.identification.rod_identification import Recording, in_motion
-from softcr_models.model import TIP, told_by
+from softcr_models.model import TIP, counts_and_warnings
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
@@ -106,8 +106,8 @@ def test_memory_of_candidates_is_that_of_each_alone():
 
 
 def test_a_chain_tells_what_its_rod_computed_again(model):
-    counts, warnings = told_by(model)
-    assert counts == told_by(model._inner)[0]
+    counts, warnings = counts_and_warnings(model)
+    assert counts == counts_and_warnings(model._inner)[0]
     assert set(counts) == {"retried", "retries", "not_finite"}
     assert warnings == []
 

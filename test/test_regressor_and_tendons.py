@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from softcr_models import UserError
-from softcr_models.constant_curvature.actuation import (
+from oracles.threads import (
     actuation_by_quadrature,
     strain_basis,
     thread_lengths,
 )
+
+from softcr_models import UserError
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_models.constant_curvature.regressor import regressor
 from softcr_models.constant_curvature.tendons import Tendons

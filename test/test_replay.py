@@ -49,7 +49,6 @@ from softcr_runtime.blocks.tick_records import TOPIC as TICKS
 from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
 from softcr_runtime.blocks.virtual_run import Log, run_system
 from softcr_runtime.replay.bag_replay import Counts, ReplayTask
-from softcr_runtime.replay.old_bags import as_it_was
 from softcr_runtime.replay.recorded_messages import RecordedSamples
 from softcr_runtime.replay.replayed import Replayed, ReplayedBlock, ReplayExecutor
 from softcr_runtime.settings.node_settings import NodeSettings, setting_values
@@ -66,6 +65,7 @@ from softcr_tools.running.systems import simulation_system
 
 ROBOT = load_robot("licher2025")
 PRESSURES, POSES, SENT = "pressure/state", "mocap/tip/pose", "pressure/sent"
+ESTIMATOR = "softcr_estimation.estimator:EstimatorBlock"
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
@@ -102,16 +102,15 @@ def tips() -> dict[int, tuple[np.ndarray, Pose]]:
 
 
 def lived(
-    block, samples, unpaired=(), left_out=(), tells="stamps", delay=lambda stamp: 0
+    block, samples, unpaired=(), left_out=(), tells=True, delay=lambda stamp: 0
 ) -> list[Entry]:
     """What a recorder would have of an estimator that missed some poses and samples.
 
-    All inputs are recorded, a pose `delay` [ns] after its pressures. Only what the estimator tells
-    of itself says what it used: by "records" of its ticks; as it did before there were such, by the
-    "stamps" without a pose; or "nothing".
+    All inputs are recorded, a pose `delay` [ns] after its pressures. Only the estimator's tick
+    records say what it used, where it `tells` of itself.
     """
     block.reset()
-    entries, without = [], []
+    entries = []
     records = [TickRecord(RESET, START)]
     for number, (stamp, (pressures, pose)) in enumerate(samples.items()):
         message = pressures_to_message(pressures, ROBOT.chamber_names, stamp)
@@ -122,8 +121,6 @@ def lived(
             continue
         used = {PRESSURES: pressures} | ({} if number in unpaired else {POSES: pose})
         records.append(TickRecord(TICK, stamp, 0.002, dict.fromkeys(used, (stamp, stamp))))
-        if number in unpaired:
-            without.append(stamp)
         answer = block.tick(
             stamp, {topic: Sample(topic, stamp, value, 0.0) for topic, value in used.items()}
         )
@@ -131,15 +128,10 @@ def lived(
             message = codec(output.topic, block.expected).encode(output.value, stamp)
             entries.append(Entry(output.topic, stamp + 3 * 10**6, cdr_of(message)))
     stamp = max(samples) + 4 * 10**6
-    if tells == "records":
+    if tells:
         told = records_to_message("estimator", (PRESSURES, POSES), records)
         entries.append(Entry(TICKS, stamp, cdr_of(told)))
-    if tells != "nothing":
-        values = {"settings": setting_values(block.settings)}
-        if tells == "stamps":
-            values["unpaired_stamps"] = without
-        else:
-            values["block"] = "softcr_estimation.estimator:EstimatorBlock"
+        values = {"settings": setting_values(block.settings), "block": ESTIMATOR}
         report = DiagnosticReport("estimator: loop", 0, "", ROBOT.name, values)
         entries.append(
             Entry("/diagnostics", stamp, cdr_of(diagnostics_to_message([report], stamp)))
@@ -182,16 +174,15 @@ def rods(bag: Path) -> list[bytes]:
 # --- the bits -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tells", ["records", "stamps"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_the_estimator_told_brings_its_bits_back(tmp_path, estimator, tips, seed, tells):
+def test_what_the_estimator_told_brings_its_bits_back(tmp_path, estimator, tips, seed):
     random = np.random.default_rng(seed)
     # late poses, samples left out, a camera that is gone for half a second; and from the times of
     # the recorder nothing of it can be seen
     unpaired = {*random.choice(90, 12, replace=False).tolist(), *range(40, 75)}
     left_out = set(random.choice(np.arange(1, 90), 10, replace=False).tolist())
     jitter = dict(zip(tips, (10**6 * random.integers(-9, 5, len(tips))).tolist(), strict=True))
-    entries = lived(estimator, tips, unpaired, left_out, tells, jitter.__getitem__)
+    entries = lived(estimator, tips, unpaired, left_out, delay=jitter.__getitem__)
     content = replayed(write(tmp_path / "bag", entries))
     count = 90 - len(left_out)
     assert content["estimates"] == {
@@ -240,16 +231,6 @@ def simulated(tmp_path_factory) -> dict[str, Path]:
                 results, "--mode", mode, *options, with_priorities=name != "starved"
             )
     return directories
-
-
-@pytest.fixture(scope="module")
-def unfiltered(tmp_path_factory) -> Path:
-    """The directory of a run whose readings are used as they come, as in older releases."""
-    pytest.importorskip("rclpy")
-    results = tmp_path_factory.mktemp("unfiltered")
-    parameters = results / "parameters.yaml"
-    parameters.write_text("estimator: {ros__parameters: {pressure_filter: false}}\n")
-    return simulate(results, "--mode", "lockstep", "--params-file", str(parameters))
 
 
 def simulate(results: Path, *arguments: str, with_priorities: bool = True) -> Path:
@@ -483,7 +464,7 @@ def test_a_run_that_does_not_tell_is_paired_by_when_things_came(tmp_path, estima
     def delay(stamp):
         return 12 * 10**6 if stamps.index(stamp) in late else 2 * 10**6
 
-    entries = lived(estimator, tips, unpaired=late, tells="nothing", delay=delay)
+    entries = lived(estimator, tips, unpaired=late, tells=False, delay=delay)
     content = replayed(write(tmp_path / "bag", entries))
     assert content["estimates"]["identical"] == 90
     assert "does not say what it used" in content["notes"][1]
@@ -712,7 +693,7 @@ def test_another_robot_may_be_asked_for(tmp_path, run_entries):
 
 
 def test_settings_come_from_the_run_or_it_is_said(tmp_path, estimator, tips):
-    entries = lived(estimator, tips, tells="nothing")
+    entries = lived(estimator, tips, tells=False)
     bag = write(tmp_path / "bag", entries)
     assert "defaults are used" in replayed(bag)["notes"][0]
     section = {"/lab/estimator": {"ros__parameters": {"robot": "licher2025", "filter": "ekf"}}}
@@ -732,7 +713,7 @@ def test_settings_come_from_the_run_or_it_is_said(tmp_path, estimator, tips):
         (["--set", "valves.horizon=4"], "parameter valves.horizon = 4: unknown"),
         (["--set", "filter=[ukf"], "the value must be a number, a word or a list"),
         (["--robot", "nemo"], "robot 'nemo': unknown"),
-        (["--controller"], "replay needs reference/rod; it holds /diagnostics, /estimate/rod"),
+        (["--controller"], "does not say what the node nempc_controller ran"),
         (["--output", "."], ". exists already"),
         (["--online", "--rate", "0"], "--rate 0.0: must be from 0.01 to 100"),
         (["--online", "--controller"], "--controller: is for the offline replay"),
@@ -754,30 +735,46 @@ def test_a_bag_without_a_needed_topic_is_refused_by_name(tmp_path, run_entries, 
     assert f"replay needs {missing}; it holds" in error
 
 
-def test_a_controller_of_single_commands_is_refused_and_its_estimator_replayed(
+def changed_entries(entries, change):
+    """The same with the values that the estimator told, or the topics of its records, changed."""
+    found = []
+    for each in entries:
+        if each.topic == TICKS:
+            message = TYPESTORE.deserialize_cdr(each.payload, TOPICS[TICKS].type)
+            node, records = records_from_message(message)
+            topics, records = change(node, records)
+            each = replace(each, payload=cdr_of(records_to_message(node, topics, records)))
+        found.append(each)
+    return found
+
+
+def test_a_bag_whose_node_used_what_it_does_not_take_is_refused_in_one_line(
     tmp_path, run_entries, capsys
 ):
-    stamp = run_entries[0].time
-    command = cdr_of(pressures_to_message(np.zeros(3), ROBOT.chamber_names, stamp))
-    bag = write(tmp_path / "bag", [*run_entries, Entry("pressure/command", stamp, command)])
-    assert cli.main(["replay", str(bag), "--controller"]) == 2
+    """As an estimator did that heard commands, or a controller that joined pressures itself."""
+
+    def hearing_commands(node, records):
+        used = [replace(r, used=r.used | {"pressure/command": (5, 5)}) for r in records if r.used]
+        return [PRESSURES, POSES, "pressure/command"], used
+
+    bag = write(tmp_path / "bag", changed_entries(run_entries, hearing_commands))
+    assert cli.main(["replay", str(bag)]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "its controller answered on pressure/command with one command at a time" in line
-    assert "only its estimator can be replayed, without --controller" in line
-    assert replayed(bag)["estimates"]["replayed"] > 0
+    assert "the estimator used pressure/command, which today's does not take" in line
 
 
-@pytest.mark.parametrize(
-    ("heard", "told", "filters"),
-    [
-        ("pressure/command", {"pressure_filter": True}, False),
-        (SENT, {"pressure_filter": True}, True),
-        (SENT, {}, False),
-    ],
-)
-def test_an_estimator_that_heard_commands_is_replayed_without_its_filter(heard, told, filters):
-    records = [TickRecord(RESET, 1), TickRecord(TICK, 9, 0.0, {PRESSURES: (9, 9), heard: (5, 5)})]
-    assert as_it_was({"estimator": "rod"} | told, records)["pressure_filter"] is filters
+def test_a_bag_whose_node_does_not_say_what_it_ran_is_refused_in_one_line(
+    tmp_path, run_entries, capsys
+):
+    report = DiagnosticReport("estimator: loop", 0, "", ROBOT.name, {"settings": {}})
+    message = cdr_of(diagnostics_to_message([report], START))
+    entries = [
+        replace(each, payload=message) if each.topic == "/diagnostics" else each
+        for each in run_entries
+    ]
+    assert cli.main(["replay", str(write(tmp_path / "bag", entries))]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "does not say what the node estimator ran" in line
 
 
 def test_samples_that_the_recorder_lost_are_counted(tmp_path, run_entries):
@@ -785,7 +782,8 @@ def test_samples_that_the_recorder_lost_are_counted(tmp_path, run_entries):
     bag = write(tmp_path / "bag", [entry for entry in run_entries if entry not in lost])
     content = replayed(bag)
     assert content["estimates"]["identical"] == 86
-    assert content["notes"][1].startswith("3 recorded estimates were not replayed")
+    assert content["notes"][1] == "estimator: 3 ticks used samples that the bag lacks"
+    assert content["notes"][2].startswith("3 recorded estimates were not replayed")
 
 
 def test_a_topic_of_another_type_is_refused_by_name(tmp_path, run_entries, capsys):
@@ -840,49 +838,7 @@ def test_the_numbers_are_those_put_in(tmp_path):
     assert "0 of 140 equal to the bit" in capture.get()
 
 
-# --- bags of older releases ---------------------------------------------------------------------
-
-
-def without_inputs(payload: bytes) -> bytes:
-    """An estimate as older releases sent it: its last three fields are taken out."""
-    type_ = TOPICS["estimate/rod"].type
-    message = TYPESTORE.deserialize_cdr(payload, type_)
-    assert [field.name[:6] for field in message.fields][-4:].count("input.") == 3
-    table = np.frombuffer(message.data, "<f8").reshape(message.width, len(message.fields))
-    kept = np.ascontiguousarray(table[:, :-3])
-    message.fields = message.fields[:-3]
-    message.point_step, message.row_step = 8 * kept.shape[1], 8 * kept.size
-    message.data = kept.view(np.uint8).ravel()
-    return bytes(TYPESTORE.serialize_cdr(message, type_))
-
-
-def joining_pressures(payload: bytes) -> bytes:
-    """Tick records as older releases sent them: of a controller, with the pressures it joined."""
-    node, records = records_from_message(TYPESTORE.deserialize_cdr(payload, TOPICS[TICKS].type))
-    topics = list(dict.fromkeys(topic for record in records for topic in record.used))
-    if node != "nempc_controller" or not topics:
-        return payload
-    older = []
-    for record in records:
-        assert PRESSURES not in record.used
-        used = record.used | {PRESSURES: (record.stamp,) * 2} if record.used else {}
-        older.append(replace(record, used=used))
-    return cdr_of(records_to_message(node, [*topics, PRESSURES], older))
-
-
-@pytest.mark.parametrize("records", [True, False])
-def test_a_bag_whose_estimates_tell_no_inputs_comes_back_to_the_bit(tmp_path, unfiltered, records):
-    changed = {"/estimate/rod": without_inputs, "/ticks": joining_pressures}
-    entries = [
-        Entry(m.topic, m.time, changed.get(m.topic, bytes)(m.payload))
-        for m in Bag(unfiltered).messages(*Bag(unfiltered).topics)
-        if records or m.topic != "/ticks"
-    ]
-    by_name = {f"/{topic.lstrip('/')}": topic for topic in TOPICS}
-    entries = [replace(e, topic=by_name[e.topic]) for e in entries if e.topic in by_name]
-    content = replayed_without_ros(write(tmp_path / "older", entries))
-    for counts in (content["estimates"], content["commands"]):
-        assert counts["identical"] == counts["compared"] > 90
+# --- in which order ------------------------------------------------------------------------------
 
 
 class Scripted:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.arguments import ArgumentError
-from softcr_models.model import told_by
+from softcr_models.model import counts_and_warnings
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
 from softcr_models.rod.parameters import PARAMETERS
@@ -233,7 +233,7 @@ def test_retries_are_counted():
     assert model.retries == stepper.Retries()
     assert np.isfinite(model.rollout(np.zeros(NX), pressures, NOMINAL, PERIOD)).all()
     first = model.retries.candidates
-    assert told_by(model) == (
+    assert counts_and_warnings(model) == (
         {"retried": first, "retries": model.retries.attempts, "not_finite": 0}, [],
     )  # fmt: skip
     assert 0 < first <= model.retries.attempts

@@ -1,12 +1,8 @@
 """The arrows between the rooms, computed from the imports: a room imports only rooms below it."""
 
-import ast
-from functools import cache
-from pathlib import Path
-
 import pytest
+from import_graph import edges, modules
 
-ROOT = Path(__file__).parents[1]
 LEVELS = (  # from the ground up; rooms of one level import none of each other
     {"softcr_models"},
     {"softcr_runtime"},
@@ -20,40 +16,6 @@ LEVELS = (  # from the ground up; rooms of one level import none of each other
 OF_STUDIES = ("softcr_studies", "softcr_papers")  # imported by nothing else
 ENTRY_TO_STUDIES = "softcr_tools.cli"  # the command that starts a study, when it is asked to
 WITHOUT_ROS = ("softcr_models", "softcr_simulation")
-
-
-@cache
-def modules():
-    """Name -> file of every module of the rooms."""
-    found = {}
-    for path in ROOT.glob("softcr*/**/*.py"):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-def imports(tree):
-    """Full dotted names that a module imports, wherever in it; `TYPE_CHECKING` blocks aside."""
-    if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test):
-        return
-    if isinstance(tree, ast.Import):
-        yield from (alias.name for alias in tree.names)
-    elif isinstance(tree, ast.ImportFrom):
-        assert tree.level == 0, "relative import"
-        for alias in tree.names:
-            name = f"{tree.module}.{alias.name}"
-            yield name if name in modules() else tree.module
-    for child in ast.iter_child_nodes(tree):
-        yield from imports(child)
-
-
-@cache
-def edges():
-    """Module -> what it imports, itself left out."""
-    return {
-        name: {found for found in imports(ast.parse(path.read_text())) if found != name}
-        for name, path in modules().items()
-    }
 
 
 def room(name):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcr_hardware.ethercat.kept_state import KeptState
+from softcr_hardware.ethercat.station_state import StationState
 from softcr_hardware.nodes.commander import Commander, judged
 from softcr_models.errors import UserError
 from softcr_runtime.ros.executor.heard import Heard
@@ -168,10 +168,10 @@ def test_a_publisher_is_seen_at_once_and_the_graph_asked_seldom():
 
 
 def test_a_held_latch_is_kept_until_a_check_has_passed(tmp_path):
-    kept = KeptState("stations/my_bench.yaml", tmp_path / "new")
+    kept = StationState("stations/my_bench.yaml", tmp_path / "new")
     assert kept.held() == ""
     kept.hold("bus silent, again within 10 minutes")
-    again = KeptState("my_bench", tmp_path / "new")
+    again = StationState("my_bench", tmp_path / "new")
     assert again.held().startswith("bus silent, again within 10 minutes (20")
     again.forget_latch()
     assert kept.held() == ""
@@ -180,7 +180,7 @@ def test_a_held_latch_is_kept_until_a_check_has_passed(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "cause: [", "date: x", "\0\xff", "date: 1\ncause: ''"])
 def test_a_broken_file_counts_as_held(tmp_path, content):
-    kept = KeptState("bench", tmp_path)
+    kept = StationState("bench", tmp_path)
     kept.latch_file.write_text(content)
     assert kept.held().startswith("the file of the held latch cannot be read: ")
     assert "\n" not in kept.held()
@@ -188,11 +188,11 @@ def test_a_broken_file_counts_as_held(tmp_path, content):
 
 def test_without_another_directory_it_is_this_machines(tmp_path, monkeypatch):
     monkeypatch.setenv("ROS_HOME", str(tmp_path))
-    assert KeptState("bench").latch_file == tmp_path / "softcr" / "bench.latch.yaml"
+    assert StationState("bench").latch_file == tmp_path / "softcr" / "bench.latch.yaml"
 
 
 def test_zeros_are_kept_beside_those_of_their_station_file(tmp_path):
-    kept, nominal = KeptState("bench", tmp_path), np.array([1.0, 1.0])
+    kept, nominal = StationState("bench", tmp_path), np.array([1.0, 1.0])
     assert kept.zero(nominal) == (None, "")
     kept.keep_zero(np.array([1.02, 0.97]), nominal)
     zero, line = kept.zero(nominal)
@@ -209,7 +209,7 @@ def test_zeros_are_kept_beside_those_of_their_station_file(tmp_path):
 def test_a_directory_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"bench\.latch\.yaml: cannot be written"):
-        KeptState("bench", tmp_path / "file").hold("why")
+        StationState("bench", tmp_path / "file").hold("why")
 
 
 def test_memory_is_locked_or_it_is_said_why(monkeypatch):

@@ -277,19 +277,6 @@ def test_a_short_file_may_have_tendons_and_a_payload():
     assert Robot.model_validate_json(robot.model_dump_json()) == robot
 
 
-def test_files_of_the_old_form_may_have_segments():
-    file = content()
-    del file["type"], file["tension_limits"]
-    file["sensors"].pop(1)
-    file["chambers"] = [
-        {key: value for key, value in actuator.items() if key != "type"}
-        for actuator in file.pop("actuators")
-        if actuator["type"] == "chamber"
-    ]
-    robot = Robot.model_validate(file)
-    assert [chamber.to_segment for chamber in robot.chambers[:3]] == ["proximal"] * 3
-
-
 def test_poses_along_the_body_are_sensors(robot):
     pose = sensor_of(robot.sensors, PoseSensor)
     assert (pose.name, pose.segment, pose.at, pose.offset) == ("mid", "proximal", 1.0, (0, 0, 0))

@@ -5,15 +5,12 @@ The oracles are complex steps through the same text in plain numpy, and central 
 
 import numpy as np
 import pytest
-import torch
 
-from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
 from softcr_models.rod import evaluation, stepper
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.point_loads import PointLoad
 from softcr_models.rod.stepper import Run
-from softcr_models.rod_model.autograd import rod_step
 
 PERIOD = 1 / 70
 PULLS = [{"type": "tendon", "name": "straight", "angle": 0.0, "lever_arm": 0.009}]
@@ -156,44 +153,3 @@ def test_tendons_are_conservative(arm):
     # all strains relax in 5 ms: a mode of w rad/s loses w^2 D / 2 a second
     assert slowest.real == pytest.approx(-0.5 * 0.005 * abs(slowest) ** 2, rel=0.05)
     assert slowest.imag != 0.0
-
-
-@pytest.mark.slow  # half a minute of compiling
-def test_torch_differentiates_through_steps(arm, state, parameters):
-    """Two steps in a row, each of the exact text, against differences of the whole."""
-    states = torch.from_numpy(np.stack((state, 1.01 * state)))
-    levels = torch.from_numpy(np.stack((INPUTS, 0.9 * INPUTS)))
-    rows = torch.from_numpy(np.stack((parameters, parameters)))
-    levels.requires_grad_(True)
-    rows.requires_grad_(True)
-
-    def height(levels, rows):
-        middle, _ = rod_step(arm, states, levels, 1.1 * levels, rows, PERIOD)
-        _, tips = rod_step(arm, middle, 1.1 * levels, levels, rows, PERIOD)
-        return tips[:, 2, 3].sum() + tips[:, 0, 3].sum()
-
-    height(levels, rows).backward()
-    for values, columns in ((levels, (0, 3, 6, 8)), (rows, (0, 1, 3, 4, 5))):
-        for column in columns:
-            size = 1e-3 * float(values[0, column].detach().abs())
-            differences = []
-            for way in (size, -size):
-                moved = [each.detach().clone() for each in (levels, rows)]
-                moved[0 if values is levels else 1][0, column] += way
-                differences.append(float(height(*moved)))
-            expected = (differences[0] - differences[1]) / (2 * size)
-            assert float(values.grad[0, column]) == pytest.approx(expected, rel=1e-5, abs=1e-13)
-
-
-def test_torch_is_told_what_is_wrong(arm, state, parameters):
-    row = torch.zeros(1, arm.state_size, dtype=torch.float64)
-    inputs = torch.zeros(1, len(INPUTS), dtype=torch.float64)
-    numbers = torch.from_numpy(parameters)[None]
-    with pytest.raises(
-        UserError, match=r"states of torch.float32 on cpu: allowed is torch.float64"
-    ):
-        rod_step(arm, row.float(), inputs, inputs, numbers, PERIOD)
-    with pytest.raises(UserError, match=r"begin of shape \(2, 9\): allowed is \(1, ...\)"):
-        rod_step(arm, row, inputs.repeat(2, 1), inputs, numbers, PERIOD)
-    with pytest.raises(UserError, match="one linearisation"):
-        rod_step(arm, row, inputs, inputs, numbers, 0.03)

@@ -8,7 +8,7 @@ import pytest
 from softcr_control.reference.block import ReferenceBlock
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.rod.state import RodState
-from softcr_models.rod_model.rows import interval_counts, restricted, row_poses, with_fixed_shares
+from softcr_models.rod_model.rows import interval_counts, restricted, row_poses, with_matching_nodes
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
@@ -100,7 +100,7 @@ def test_a_coarser_grid_keeps_what_its_nodes_have():
     """States whose numbers are the arc lengths of their rows, told apart on both sides of the
     boundary."""
     coarse_rod = CosseratRod(TWO, 5)
-    fine_rod = CosseratRod(with_fixed_shares(TWO, 5), 10)
+    fine_rod = CosseratRod(with_matching_nodes(TWO, 5), 10)
     assert interval_counts(coarse_rod) == (6, 4)
     assert interval_counts(fine_rod) == (12, 8)
 

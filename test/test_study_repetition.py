@@ -9,8 +9,8 @@ from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.values import Pose, StateEstimate
 from softcr_studies.control import repetition
 from softcr_studies.frame.study import Cell
+from softcr_studies.loops.compared_loops import OURS, WITHOUT
 from softcr_studies.loops.tracking_loop import PERIOD
-from softcr_studies.loops.whole_loops import OURS, WITHOUT
 from softcr_studies.robustness import chain_identification
 
 

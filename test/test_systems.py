@@ -15,9 +15,9 @@ from softcr_runtime.blocks.system import Part, System
 from softcr_runtime.settings.node_settings import build_settings, declared_settings
 from softcr_tools.running import option_checks
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.running.headline import changes_the_plant
 from softcr_tools.running.option_checks import where_it_computes
 from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.simulation_defaults import changes_the_plant
 from softcr_tools.running.systems import simulation_system
 
 BAG = Path("somewhere/bag")

@@ -8,13 +8,13 @@ import pytest
 from lying_sensors import EASY, LIMITS
 
 from softcr_hardware.emulation.actuator import EmulatedActuator
-from softcr_hardware.ethercat.believing import PressureSensors
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.emulated_objects import ObjectDictionary, delivered
 from softcr_hardware.ethercat.emulated_signals import EmulatedInputs, EmulatedOutputs
 from softcr_hardware.ethercat.families import PRODUCTS
 from softcr_hardware.ethercat.mailbox import answer
 from softcr_hardware.ethercat.memory_bus import MemoryBus
+from softcr_hardware.ethercat.pressure_checks import PressureSensors
 from softcr_hardware.ethercat.process_data import ProcessData, Sample
 from softcr_hardware.ethercat.service_data import ServiceData
 from softcr_hardware.ethercat.terminal_faults import TerminalFaults, parse_terminal_faults

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import rclpy
-from neighbour_blocks import Doubler
+from intra_process_blocks import Doubler
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 

@@ -20,7 +20,7 @@ from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 from wire import Emulator, cable, until
 
-from softcr_hardware.ethercat.kept_state import KeptState
+from softcr_hardware.ethercat.station_state import StationState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models import load_robot
 from softcr_models.files.yaml_files import yaml_path
@@ -410,7 +410,7 @@ def test_safety_numbers_change_while_disarmed_and_only_then(stack, valves, emula
 
 
 def test_a_kept_zero_and_a_held_latch_outlive_the_node(stack, valves, emulator, state):
-    kept = KeptState("licher2025", state)
+    kept = StationState("licher2025", state)
     nominal = np.array([each.sensor.zero for each in load_station("licher2025").chambers])
     kept.keep_zero(nominal + 0.1, nominal)
     kept.hold("bus silent, again within 10 minutes")

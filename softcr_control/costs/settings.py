@@ -1,9 +1,8 @@
 """Which cost terms a controller uses, and how much each counts."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.costs.input_level import InputLevel
 from softcr_control.costs.input_rate import InputRate
@@ -21,25 +20,6 @@ from softcr_models.model import Model
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 _COORDINATES = 3  # of a tip
-_FLAT = ("velocity", "angular_velocity", "force", "force_z", "torque")
-"""Groups of a rod's state that older files name without `state`."""
-
-
-def groups_under_state(costs: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, the groups of a rod's state under `state`: older files name them beside the rest.
-
-    Raises:
-        ValueError: a group stands in both places.
-    """
-    flat = {name: costs[name] for name in _FLAT if name in costs}
-    if not flat:
-        return dict(costs)
-    state = costs.get("state") or {}
-    twice = sorted(set(flat) & set(state))
-    if twice:
-        raise ValueError(f"{twice[0]} stands both by itself and under state")
-    others = {name: value for name, value in costs.items() if name not in flat}
-    return others | {"state": {**flat, **state}}
 
 
 class CostSettings(BaseModel):
@@ -107,11 +87,6 @@ class CostSettings(BaseModel):
         default=(),
         description="cost terms of your own: class (path/file.py:Class), weight, options",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _groups_under_state(cls, given: Any) -> Any:
-        return groups_under_state(given) if isinstance(given, dict) else given
 
     @property
     def follows_states(self) -> bool:

@@ -52,7 +52,7 @@ class CostTerm:
 
 
 def checked_terms(terms: Sequence[CostTerm]) -> tuple[CostTerm, ...]:
-    """The same, if their names tell them apart.
+    """Return the terms; raise if there is none, or if two share a name.
 
     Raises:
         UserError: no cost term, or two terms of one name.

@@ -21,7 +21,6 @@ class TipDirection(CostTerm):
     name: ClassVar[str] = "tip_direction"
 
     def applies(self, reference: Reference) -> bool:
-        """See CostTerm."""
         return bool(tip_directions(reference).any())
 
     def errors(self, rollout: Any) -> Any:

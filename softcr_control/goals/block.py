@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from softcr_control.goals.motion import OnPath, Path, Point, Pursuit
 from softcr_control.goals.settings import GoalSettings
 from softcr_control.goals.turning import Turning
-from softcr_control.goals.workspace import ArmReach, ModelReach, Way, Workspace
+from softcr_control.goals.workspace import ArmTipSolver, ModelTipSolver, Way, Workspace
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_models.errors import UserError
 from softcr_models.models import make_model, model_class
@@ -74,11 +74,11 @@ class GoalReference(BlockBase):
         if is_rod:
             rod = CosseratRod(robot, settings.intervals)
             self._unknown, self._topic = np.full(rod.state_size, np.nan), "reference/rod"
-            reach: Any = ModelReach(RodPrediction(rod, single_precision=False))
+            reach: Any = ModelTipSolver(RodPrediction(rod, single_precision=False))
         elif settings.model or kind_of(settings.robot) != "arm":
-            reach = ModelReach(make_model(name, robot))
+            reach = ModelTipSolver(make_model(name, robot))
         else:  # steered by A-PCC, which is led by the cameras
-            lead, reach = topics.poses, ArmReach(robot)
+            lead, reach = topics.poses, ArmTipSolver(robot)
         self.inputs = (
             Input(CLOCK if settings.resampled else lead, "lead"),
             *(Input(each, "newest", needed=False, wakes=False) for each in (POSE, PATH)),
@@ -398,9 +398,7 @@ class GoalReference(BlockBase):
         return [Output(STATE, now, state)]
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {"reference": "goal", "state": self._word(), "said": self._said}
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         return [self._said] if self._warns else []

@@ -1,7 +1,7 @@
 """Where a robot's tip can stand still: known roughly from samples, and exactly by looking for it.
 
-`ModelReach` asks a model for its equilibria, whatever drives it; `ArmReach` the shapes that a
-tendon-driven arm takes without elongation, which its A-PCC controller steers by.
+`ModelTipSolver` asks a model for its equilibria, whatever drives it; `ArmTipSolver` uses the shapes
+that a tendon-driven arm takes without elongation, by which its A-PCC controller steers.
 """
 
 import math
@@ -41,8 +41,8 @@ _LARGEST_BEND = 1.0
 """Of each section of an arm, as `ArmModelSettings` has it [rad]."""
 
 
-class Reach(Protocol):
-    """What brings a tip somewhere.
+class TipSolver(Protocol):
+    """Finds the inputs, or the shape, with which a tip stands at a position.
 
     Attributes:
         low, high: (m,) of the numbers that are chosen.
@@ -69,7 +69,7 @@ class Reach(Protocol):
         ...
 
 
-class ModelReach:
+class ModelTipSolver:
     """The inputs of a model, and its equilibria with nominal parameters."""
 
     def __init__(self, model: Model) -> None:
@@ -79,12 +79,10 @@ class ModelReach:
         self.chooses_orientation = inputs.size > _COORDINATES
 
     def tip(self, numbers: np.ndarray) -> np.ndarray | None:
-        """See Reach."""
         pose = self._pose(numbers)
         return None if pose is None else pose[:, 3]
 
     def orientation(self, numbers: np.ndarray) -> np.ndarray | None:
-        """See Reach."""
         pose = self._pose(numbers)
         return None if pose is None else pose[:, :3]
 
@@ -99,11 +97,10 @@ class ModelReach:
 
     @property
     def rest(self) -> np.ndarray:
-        """See Reach."""
         return self._model.inputs.rest
 
 
-class ArmReach:
+class ArmTipSolver:
     """The bends (2 n,) of an arm's n sections from rack to rack, about y and about x [rad]."""
 
     chooses_orientation = False
@@ -115,18 +112,16 @@ class ArmReach:
         self.rate = np.full(size, np.inf)  # no arm file tells how fast tendons are
 
     def tip(self, numbers: np.ndarray) -> np.ndarray | None:
-        """See Reach."""
         shape = np.zeros((len(self._lengths), 3))
         shape[:, :2] = numbers.reshape(-1, 2)
         return np.asarray(self._chain.position(shape.ravel(), self._lengths))
 
     def orientation(self, numbers: np.ndarray) -> None:
-        """See Reach; the controller of an arm is told positions alone."""
+        """See TipSolver; the controller of an arm is told positions alone."""
         return None
 
     @property
     def rest(self) -> np.ndarray:
-        """See Reach."""
         return np.zeros(len(self.low))
 
 
@@ -146,7 +141,7 @@ class Way:
 
     @classmethod
     def refused(cls, problem: str) -> "Way":
-        """None."""
+        """An empty way with the reason why it was refused."""
         return cls(np.empty((0, 3)), np.empty(0), problem)
 
 
@@ -158,7 +153,7 @@ class Workspace:
     """
 
     def __init__(
-        self, reach: Reach, tolerance: float, seed: int = 0, rest_share: float = 0.0
+        self, reach: TipSolver, tolerance: float, seed: int = 0, rest_share: float = 0.0
     ) -> None:
         """Samples are made when they are first needed.
 

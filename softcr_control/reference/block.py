@@ -26,7 +26,7 @@ from softcr_models.robots.robot import kind_of
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model.rod_model import RodModel
-from softcr_models.rod_model.rows import with_fixed_shares
+from softcr_models.rod_model.rows import with_matching_nodes
 from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output, Samples
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import NodeSettings, SampledNodeSettings, setting_values
@@ -196,12 +196,10 @@ class ReferenceBlock(BlockBase):
 
     @property
     def title(self) -> str:
-        """See BlockBase."""
         return self._title
 
     @property
     def summary(self) -> str:
-        """See BlockBase."""
         settings = self.settings
         source = f" of {settings.file}" if getattr(settings, "file", "") else ""
         begins = "when it is asked to start" if settings.start == "service" else "at once"
@@ -211,7 +209,6 @@ class ReferenceBlock(BlockBase):
         )
 
     def reset(self) -> None:
-        """See BlockBase."""
         self._start: int | None = None
         self._asked = self.settings.start == "first sample"
 
@@ -233,7 +230,6 @@ class ReferenceBlock(BlockBase):
         return [Output(self._topic, now, self._source.at(since, rows, now))]
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "reference": self.settings.reference,
             "duration": self.settings.duration,
@@ -260,7 +256,7 @@ class ReferenceBlock(BlockBase):
     def _motion_of_a_rod(self, model: Model) -> SampledReference:
         """States at the nodes of the controller's rod, of a motion that a finer one makes."""
         coarse = CosseratRod(self.robot, self.settings.intervals)
-        divided = with_fixed_shares(self.robot, self.settings.intervals)
+        divided = with_matching_nodes(self.robot, self.settings.intervals)
         fine = CosseratRod(divided, self.settings.trajectory_intervals)
         model = RodPrediction(fine, substeps=3)
         made = self._chosen(model).source(model, self.settings.period)

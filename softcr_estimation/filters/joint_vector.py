@@ -293,7 +293,7 @@ def _coordinate(parameter: Parameter, value: float) -> float:
 
 
 def _value(parameter: Parameter, coordinate: float) -> float:
-    """The other way round."""
+    """Value in the parameter's unit, of its coordinate in the filter's vector."""
     if parameter.transform == "linear":
         return parameter.nominal + parameter.scale * coordinate
     return parameter.nominal * math.exp(coordinate)

@@ -89,20 +89,16 @@ class VirtualBench:
         self.turn_air(False)
 
     def open(self) -> None:
-        """See Bench."""
         self.exchange(np.full(len(self._volts), self.station.valve.exhaust), self.period)
 
     def close(self) -> None:
-        """See Bench."""
         self._volts = np.full(len(self._volts), self.station.valve.exhaust)
 
     @property
     def now(self) -> float:
-        """See Bench."""
         return self._time
 
     def exchange(self, volts: np.ndarray, period: float) -> Sample | None:
-        """See Bench."""
         self._time += period
         self._volts = np.asarray(volts, float)[np.argsort(self._outputs)]
         self._true_data.air_on = self.data.air_on
@@ -111,7 +107,6 @@ class VirtualBench:
         return self._wired(sample)
 
     def check(self) -> str:
-        """See Bench."""
         return ""
 
     def recover(self) -> None:
@@ -126,17 +121,14 @@ class VirtualBench:
         return self._wired(self.bus.read())
 
     def body(self) -> tuple[float, np.ndarray] | None:
-        """See Bench."""
         self._see()
         return self._body
 
     def wrench(self) -> tuple[float, np.ndarray] | None:
-        """See Bench."""
         self._see()
         return self._wrench
 
     def identity(self) -> dict[str, str]:
-        """See Bench."""
         terminals = ", ".join(terminal.name for terminal in self.station.terminals)
         return {
             "terminals": f"{terminals} (virtual)",
@@ -145,7 +137,6 @@ class VirtualBench:
         }
 
     def problems(self) -> list[str]:
-        """See Bench."""
         return []
 
     def turn_air(self, on: bool) -> None:
@@ -256,12 +247,10 @@ class VirtualOperator:
         self._released = math.inf
 
     def tell(self, line: str) -> None:
-        """See Operator."""
         self.told.append(line)
         self._say(line)
 
     def ask(self, question: Question) -> Pending:
-        """See Operator."""
         self.tell(question.words)
         answer = "yes"
         if question.about in self.refuses:

@@ -140,7 +140,6 @@ class FastCycle(Device):
     name = "fast_cycle"
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """See BlockBase."""
         self._bench.cycle(1e-9 * now)
         return ()
 
@@ -157,7 +156,6 @@ class Valves(Device):
     actions = ("enable",)
 
     def __init__(self, bench: EmulatedBench) -> None:
-        """See Device."""
         figures = bench.figures
         super().__init__(bench, figures.pressure_rate)
         self.outputs = () if figures.pressures_at_ticks else (PRESSURES,)
@@ -172,7 +170,6 @@ class Valves(Device):
         return "enabled"
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """See BlockBase."""
         heard: Any = samples  # tuples of all since the last tick
         driver = self._bench.driver
         for each in heard[POSES]:
@@ -194,7 +191,6 @@ class Cameras(Device):
     outputs = (POSES,)
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """See BlockBase."""
         late = round(1e9 * self._bench.figures.poses_late)
         return [Output(POSES, now + late, self._bench.seen(1e-9 * now))]
 
@@ -218,7 +214,6 @@ class Probe(Device):
         return "started"
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """See BlockBase."""
         seconds, bench = 1e-9 * now, self._bench
         if PRESSURES in self.outputs:
             stamp = now - round(1e9 * bench.figures.pressures_early)

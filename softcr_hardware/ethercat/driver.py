@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_hardware.backoff import Backoff
-from softcr_hardware.ethercat.arming_test import ArmingTest
-from softcr_hardware.ethercat.believing import PressureSensors, furthest_pressures
+from softcr_hardware.ethercat.arming_check import ArmingTest
 from softcr_hardware.ethercat.bus import ValveBus
+from softcr_hardware.ethercat.pressure_checks import PressureSensors, furthest_pressures
 from softcr_hardware.ethercat.pressure_guard.guard import PressureGuard
 from softcr_hardware.ethercat.pressure_loop import PressureLoop
 from softcr_hardware.ethercat.process_data import ProcessData, Sample, zero_volts
-from softcr_hardware.ethercat.regulator_test import RegulatorTest
+from softcr_hardware.ethercat.regulator_check import RegulatorTest
 from softcr_hardware.ethercat.regulators import RegulatorGuard, RegulatorLoop
 from softcr_hardware.ethercat.supply import check_supply, highest_command
 from softcr_hardware.ethercat.terminals import PressureRegulator, Station

@@ -98,7 +98,6 @@ class ObjectDictionary:
         return self._settings.get((index, subindex), missing)
 
     def read(self, index: int, subindex: int) -> bytes:
-        """See mailbox.Objects."""
         place = index, subindex
         if place in self._delivered:
             layout, _ = self._delivered[place]
@@ -114,7 +113,6 @@ class ObjectDictionary:
         return values[subindex]
 
     def write(self, index: int, subindex: int, value: bytes) -> None:
-        """See mailbox.Objects."""
         place = index, subindex
         there = self.read(index, subindex)
         if place not in self._delivered and place != RESTORE:

@@ -32,7 +32,7 @@ class Objects(Protocol):
         ...
 
     def write(self, index: int, subindex: int, value: bytes) -> None:
-        """Set it."""
+        """Set the value of an object (SDO download)."""
         ...
 
 

@@ -78,7 +78,6 @@ class MemoryBus:
         return ""
 
     def exchange(self, volts: np.ndarray) -> Sample:
-        """See `ValveBus`."""
         sample = converted = self.read()
         sample.toggles = self._toggles = self._toggles ^ self._renewed
         if self._late:

@@ -2,7 +2,7 @@
 
 `ValveProcess` stands in the node for the `ValveDriver` that the child runs. They talk through a
 pair of sockets, a pickled message a packet, and what is told in every cycle lies in shared memory
-(`ReportBoard`); neither ever waits for the other:
+(`SharedReport`); neither ever waits for the other:
 
 - the node ends, however it does: the child reads the end of the socket in its next cycle, opens the
   exhausts, takes the terminals to INIT and ends;
@@ -30,7 +30,7 @@ from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver, ValveReport
 from softcr_hardware.ethercat.fast_core import stay_on_fast_core
 from softcr_hardware.ethercat.process_data import ProcessData
-from softcr_hardware.ethercat.report_board import ReportBoard
+from softcr_hardware.ethercat.shared_report import SharedReport
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.safety.safety import Action, Decision, Transition
 from softcr_hardware.safety.settings import SafetySettings
@@ -105,7 +105,7 @@ class ValveProcess:
         self._task, self._say = task, say
         self._answered = threading.Condition()
         self._answers: list[tuple[str, Any]] = []
-        self._board: ReportBoard | None = None
+        self._board: SharedReport | None = None
         self._board_lock = threading.Lock()  # for the loop and for services
 
     @property
@@ -134,7 +134,7 @@ class ValveProcess:
             UserError: what keeps the child from driving: the bus is not as the station says, the
                 master is not installed, ...; or that it did not start.
         """
-        board = ReportBoard(len(self._task.station.chambers))
+        board = SharedReport(len(self._task.station.chambers))
         self._board = board
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -173,24 +173,19 @@ class ValveProcess:
             self._board.close()
 
     def hear(self, *arguments: Any) -> None:
-        """See ValveDriver."""
         self._send("hear", arguments)
 
     def enable(self, generation: int | None = None) -> None:
-        """See ValveDriver."""
         seen = self.report.decision.generation if generation is None else generation
         self._send("enable", seen)
 
     def vent(self) -> None:
-        """See ValveDriver."""
         self._send("vent")
 
     def reset(self, checked: bool = False) -> None:
-        """See ValveDriver."""
         self._send("reset", checked)
 
     def offered_by(self, commanders: str, operators: str) -> None:
-        """See ValveDriver."""
         self._send("offered", (commanders, operators))
 
     def use_safety(self, settings: SafetySettings) -> None:
@@ -280,7 +275,7 @@ class _Child:
             UserError: one line about what keeps it from that.
         """
         _, task = pickle.loads(self._socket.recv(_LARGEST))
-        self._board = ReportBoard(len(task.station.chambers), self._board_file)
+        self._board = SharedReport(len(task.station.chambers), self._board_file)
         self._driver = task.driver(lambda line: self._send("say", line))
         problems = [stay_on_fast_core()]
         if task.priority:

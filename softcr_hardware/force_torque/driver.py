@@ -153,7 +153,7 @@ class ForceTorqueDriver:
         return rotated.ravel()
 
     def _in_sensor(self, wrench: np.ndarray) -> np.ndarray:
-        """The other way."""
+        """(6,) a wrench in the axes of the base, in those of the sensor."""
         rotated: np.ndarray = wrench.reshape(2, 3) @ self.mounting.rotation
         return rotated.ravel()
 

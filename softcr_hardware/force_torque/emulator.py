@@ -260,12 +260,10 @@ class NetFtEmulator:
         self.http_port = self._http.server_port
 
     def inject(self, kind: FaultKind) -> None:
-        """See NetFtBox."""
         self.box.inject(kind)
         self._log({"time": time.monotonic(), "event": "fault", "kind": kind})
 
     def set(self, name: str, value: str) -> None:
-        """See NetFtBox."""
         self.box.set(name, value)
         self._log({"time": time.monotonic(), "event": "setting", "name": name, "value": value})
 

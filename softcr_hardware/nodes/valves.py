@@ -28,7 +28,7 @@ from rcl_interfaces.srv import SetParametersAtomically
 from std_srvs.srv import Trigger
 
 from softcr_hardware.ethercat.driver import ValveReport
-from softcr_hardware.ethercat.kept_state import KeptState
+from softcr_hardware.ethercat.station_state import StationState
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.ethercat.valve_process import ValveProcess, ValveTask
 from softcr_hardware.nodes.commander import Commander
@@ -143,7 +143,7 @@ class Valves(LoopNode):
         if settings.lockstep:
             raise UserError("parameter mode = 'lockstep': real valves keep to the wall clock")
         station = load_station(settings.station, self.robot.chamber_names)
-        self._kept = KeptState(settings.station, settings.state_directory)
+        self._kept = StationState(settings.station, settings.state_directory)
         self._nominal_zero = np.array([each.sensor.zero for each in station.chambers])
         zero, line = self._kept.zero(self._nominal_zero)
         if line:
@@ -300,7 +300,7 @@ class Valves(LoopNode):
             "force_torque/wrench": "force_torque",
         }
         letters = self.inbox.arrived()
-        # after they were taken: nobody's message comes before he is known
+        # publishers are counted after the inbox was read: so each message has a known publisher
         several = self._several(driver)
         for letter in letters:
             heard, value = letter.received, letter.value

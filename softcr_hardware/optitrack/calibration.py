@@ -62,7 +62,7 @@ class MocapCalibration(BaseModel):
         return inverse(self.base_in_world.pose) @ body @ self.tip_in_body.pose
 
     def body(self, tip: np.ndarray) -> np.ndarray:
-        """The other way."""
+        """(4, 4) pose of the tip's body in the world for a (4, 4) tip in the base frame."""
         return self.base_in_world.pose @ tip @ inverse(self.tip_in_body.pose)
 
 

@@ -298,12 +298,10 @@ class MotiveEmulator:
         self.port = self._socket.getsockname()[1]
 
     def inject(self, kind: FaultKind) -> None:
-        """See MotiveServer."""
         self.server.inject(kind)
         self._log({"time": time.monotonic(), "event": "fault", "kind": kind})
 
     def set(self, name: str, value: str) -> None:
-        """See MotiveServer."""
         self.server.set(name, value)
         self._log({"time": time.monotonic(), "event": "setting", "name": name, "value": value})
 

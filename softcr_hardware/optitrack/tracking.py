@@ -1,4 +1,4 @@
-"""Which poses of the tip are believed: the door that every frame of the cameras comes through.
+"""Checks of the tip's poses: which of the cameras' frames are accepted.
 
 A pose is believed when the server vouches for it, it is a pose, newer than the last, young enough,
 inside the workspace, not the very same for too long, and within reach.

@@ -1,4 +1,4 @@
-"""The controller's door: which packets of commands are followed, and what is wrong with those.
+"""Checks of command packets: which of them are followed, and what is wrong with the others.
 
 A controller limits its commands itself and plans over the delay that it knows of. Whoever sends
 others is broken or is no controller: what cannot be a command is refused, and refused commands are

@@ -12,7 +12,7 @@ from softcr_models.chain.elements import elements_of
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.chain.readings import Readings
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, Parameter, told_by
+from softcr_models.model import TIP, Parameter, counts_and_warnings
 from softcr_models.robots.pressure_chain import PressureChain
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.parameters import PAYLOAD, STIFFNESS, TIP_MASS
@@ -102,19 +102,16 @@ class ChainModel(RodModel):
         parameters: np.ndarray,
         dt: float,
     ) -> np.ndarray:
-        """See Model."""
         return super().step(states, self._whole(begin), self._whole(end), parameters, dt)
 
     def rollout(
         self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See Model."""
         return self._rolled("rollout", state, inputs, parameters, dt, tips=False)
 
     def rollout_tips(
         self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See Model."""
         return self._rolled("rollout_tips", state, inputs, parameters, dt, tips=True)
 
     def observe(
@@ -124,7 +121,6 @@ class ChainModel(RodModel):
         inputs: np.ndarray | None,
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """See Model."""
         whole = None if inputs is None else self._whole(inputs)
         return super().observe(names, states, whole, parameters)
 
@@ -139,7 +135,6 @@ class ChainModel(RodModel):
         return self._inner.equilibrium(acts, self.rod_parameters(numbers[None])[0])
 
     def rod_parameters(self, parameters: np.ndarray) -> np.ndarray:
-        """See RodModel."""
         return np.ascontiguousarray(parameters[:, self._rod_columns])
 
     def acting_pressures(self, levels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -168,14 +163,12 @@ class ChainModel(RodModel):
         return DeviceChain(self, rod, period)
 
     def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """See RodModel."""
         tip = super().tip_beyond(end, parameters)
         if self.moves_marker:
             tip[:3, 3] += tip[:3, :3] @ self.marker_offset(parameters)
         return tip
 
     def warm_up(self) -> None:
-        """See Model."""
         self._inner.warm_up()
         super().warm_up()
         memory, levels = self.inputs.memory, np.zeros((2, 2, self.inputs.size))
@@ -187,11 +180,11 @@ class ChainModel(RodModel):
 
     def counts(self) -> dict[str, int]:
         """See SelfReport; of the model underneath."""
-        return told_by(self._inner)[0]
+        return counts_and_warnings(self._inner)[0]
 
     def warnings(self) -> list[str]:
         """See SelfReport; of the model underneath."""
-        return told_by(self._inner)[1]
+        return counts_and_warnings(self._inner)[1]
 
     def _whole(self, inputs: Any) -> Any:
         """Inputs (..., m) with nothing remembered, (..., m + k); others as they are."""

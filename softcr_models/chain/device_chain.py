@@ -41,7 +41,6 @@ class DeviceChain:
         self._lags = self._decays = self._tensor(np.zeros(0))
 
     def shapes(self, horizon: int, longest_delay: int) -> dict[str, tuple[int, ...]]:
-        """See DeviceModel."""
         remembered = 0 if self._memory is None else self._memory.size
         if self._memory is not None and len(self._memory.times):
             self._lags, self._decays = map(self._tensor, self._memory.lags(horizon, self._period))
@@ -55,7 +54,6 @@ class DeviceChain:
         }
 
     def told(self, moment: Moment) -> dict[str, np.ndarray]:
-        """See DeviceModel."""
         chain, count, parameters = self._chain, self._count, moment.parameters[None]
         columns = moment.approach.shape[1]
         acting = chain.acting_pressures(np.eye(columns)[None], parameters)[0]
@@ -83,12 +81,10 @@ class DeviceChain:
         }
 
     def begun(self, told: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-        """See DeviceModel."""
         of_rod = self._rod.begun(inner(_OF_ROD, told))
         return {**told, **{_OF_ROD + name: values for name, values in of_rod.items()}}
 
     def futures(self, begun: Mapping[str, torch.Tensor], readings: torch.Tensor) -> DeviceFutures:
-        """See DeviceModel."""
         acting = self._acting_pressures(begun, readings)
         seen = self._rod.futures(inner(_OF_ROD, begun), acting)
         return _AtMarker(seen, begun["marker"]) if self._chain.moves_marker else seen
@@ -149,11 +145,9 @@ class _AtMarker:
 
     @property
     def states(self) -> torch.Tensor:
-        """See DeviceFutures."""
         return self._seen.states
 
     @cached_property
     def tip_poses(self) -> torch.Tensor:
-        """See DeviceFutures."""
         poses = self._seen.tip_poses
         return torch.mm(poses.reshape(-1, 4), self._marker).view(poses.shape)

@@ -1,6 +1,6 @@
 """Tendon-driven arms as data: what the file of a robot of type `arm` says."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pinocchio as pin
@@ -22,7 +22,6 @@ from softcr_models.files.number_types import (
     RollPitchYaw,
     Width,
 )
-from softcr_models.robots.old_robots import upgraded_arm
 from softcr_models.robots.parts import Data, check_names
 
 
@@ -87,11 +86,6 @@ class Arm(Data):
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )
     gravity: Gravity = Field(description="gravity along the world's -z [m/s^2]")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_today(cls, content: Any) -> Any:
-        return upgraded_arm(content)
 
     @model_validator(mode="after")
     def _racks_lie_on_the_arm(self) -> "Arm":

@@ -200,7 +200,6 @@ class ArmModel(CompiledModel):
         raise UserError(f"no steady state was found at inputs {reference.tolist()} m")
 
     def warm_up(self) -> None:
-        """See Model."""
         kernels()
         numbers = nominal_parameters(self.parameters)
         state, levels = np.zeros(self.state.size), np.zeros((2, 2, self.inputs.size))

@@ -19,20 +19,17 @@ class CompiledModel:
         parameters: np.ndarray,
         dt: float,
     ) -> np.ndarray:
-        """See Model."""
         return self._advance(*self._arguments.step(states, begin, end, parameters, dt))[:, 0]
 
     def rollout(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See Model."""
         checked = self._arguments.rollout("rollout", state, inputs, parameters, dt)
         return self._advance(*checked)
 
     def rollout_tips(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See Model."""
         return self._poses(self.rollout(state, inputs, parameters, dt), TIP)
 
     def _advance(

@@ -1,4 +1,4 @@
-"""The door to the compiled kernels of constant-curvature models.
+"""Lazy loader of the compiled kernels of constant-curvature models.
 
 `compiled` compiles while it is imported, so nothing imports it but `kernels`, at the first call of
 a function below: importing this module compiles nothing and opens nothing.

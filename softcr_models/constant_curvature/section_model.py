@@ -121,7 +121,6 @@ class ConstantCurvatureSection(CompiledModel):
         inputs: np.ndarray | None,
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """See Model."""
         rows, numbers = self._arguments.observe("observe", states, parameters)
         observed = {}
         for name in names:
@@ -157,7 +156,6 @@ class ConstantCurvatureSection(CompiledModel):
         return np.concatenate([found.x, still])
 
     def warm_up(self) -> None:
-        """See Model."""
         kernels()
         numbers = nominal_parameters(self.parameters)
         state, levels = np.zeros(self.state.size), np.zeros((2, 2, self.inputs.size))

@@ -29,19 +29,15 @@ class DeviceRod:
         self._rod, self._period = rod, period
 
     def shapes(self, horizon: int, longest_delay: int) -> dict[str, tuple[int, ...]]:
-        """See DeviceModel."""
         return {"start": (1, self._rod.state_size), "parameters": (1, len(self._rod.parameters))}
 
     def told(self, moment: Moment) -> dict[str, np.ndarray]:
-        """See DeviceModel."""
         return {"start": moment.start_state(), "parameters": moment.parameters}
 
     def begun(self, told: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-        """See DeviceModel."""
         return told
 
     def futures(self, begun: Mapping[str, torch.Tensor], readings: torch.Tensor) -> "_Futures":
-        """See DeviceModel."""
         return _Futures(self._rod, begun["start"], readings, begun["parameters"], self._period)
 
 
@@ -60,12 +56,10 @@ class _Futures:
 
     @cached_property
     def states(self) -> torch.Tensor:
-        """See DeviceFutures."""
         return self._rod.rollout_on_device(*self._asked)
 
     @cached_property
     def tip_poses(self) -> torch.Tensor:
-        """See DeviceFutures."""
         if "states" not in vars(self):
             return self._rod.rollout_tips_on_device(*self._asked)
         states, parameters = self.states, self._asked[2]

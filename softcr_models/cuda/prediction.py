@@ -73,11 +73,9 @@ class CudaRodPrediction(RodPrediction):
 
     @property
     def on_gpu(self) -> bool:
-        """See RodModel."""
         return True
 
     def on_device(self, period: float) -> DeviceRod:
-        """See RodModel."""
         if not self.single_precision:
             raise UserError(
                 "single_precision: false is not allowed where candidates are tensors on a GPU"

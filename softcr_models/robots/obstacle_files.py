@@ -136,8 +136,8 @@ class ObstacleFile(Data):
         return self.names[int(np.argmin(distances))]
 
 
-def told_obstacles(content: object) -> ObstacleFile | None:
-    """Of what a simulator said of its obstacles; None where that is none, or cannot be read."""
+def parse_obstacles(content: object) -> ObstacleFile | None:
+    """The obstacles that a simulator published; None where there are none, or unreadable ones."""
     try:
         return None if content is None else ObstacleFile.model_validate(content)
     except ValidationError:
@@ -146,7 +146,7 @@ def told_obstacles(content: object) -> ObstacleFile | None:
 
 def obstacles_in_words(content: object) -> list[str]:
     """A line for each obstacle that a simulator told, with its name."""
-    told = told_obstacles(content)
+    told = parse_obstacles(content)
     if told is None:
         return []
     return [

@@ -31,7 +31,6 @@ from softcr_models.files.number_types import (
 from softcr_models.files.yaml_files import available, is_path, read_mapping, validated, yaml_path
 from softcr_models.robots import rules as robot_rules
 from softcr_models.robots.medium import Medium
-from softcr_models.robots.old_robots import is_old_arm, is_old_rod, upgraded_rod
 from softcr_models.robots.parts import (
     Chamber,
     Data,
@@ -46,8 +45,8 @@ from softcr_models.robots.segments import MAX_SEGMENTS, Payload, Segment
 from softcr_models.robots.short_form import (
     SEGMENT_FIELDS,
     short_form,
-    told_at_top_level,
     with_segments,
+    with_short_paths,
 )
 
 if TYPE_CHECKING:
@@ -196,7 +195,6 @@ class Robot(SegmentArrays, Data):
     @model_validator(mode="wrap")
     @classmethod
     def _of_any_form(cls, content: Any, handler: ModelWrapValidatorHandler["Robot"]) -> "Robot":
-        content = upgraded_rod(content)
         if not isinstance(content, dict):
             return handler(content)
         short = "segments" not in content
@@ -205,7 +203,7 @@ class Robot(SegmentArrays, Data):
             return handler(content)
         except ValidationError as error:
             if short:
-                raise told_at_top_level(error) from None
+                raise with_short_paths(error) from None
             raise
 
     @model_validator(mode="after")
@@ -465,8 +463,4 @@ def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:
         raise UserError(
             f"{path}: type: {content['type']!r} is not allowed: must be one of {allowed}"
         )
-    if is_old_arm(content):
-        return path, content, "arm"
-    if is_old_rod(content):
-        return path, content, "rod"
     raise UserError(f"{path}: type: missing; this field is required; allowed are {allowed}")

@@ -37,8 +37,8 @@ def with_segments(content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def told_at_top_level(error: ValidationError) -> ValidationError:
-    """The same errors, those in the one segment without its place in the long form."""
+def with_short_paths(error: ValidationError) -> ValidationError:
+    """The errors with the places that a short file has: `segments[0].x` becomes `x`."""
     problems: list[Any] = [
         {**problem, "loc": problem["loc"][2:]} if problem["loc"][:2] == ("segments", 0) else problem
         for problem in error.errors(include_url=False)

@@ -48,9 +48,9 @@ def poses_of_rows(rod: CosseratRod, nodes: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def with_fixed_shares(robot: Robot, intervals: int) -> Robot:
-    """A copy whose rods with a multiple of so many intervals have all nodes of the rod with
-    `intervals`; a robot of one segment as it is.
+def with_matching_nodes(robot: Robot, intervals: int) -> Robot:
+    """A copy with fixed numbers of intervals per segment, so that finer grids contain the nodes of
+    coarser ones; a robot of one segment as it is.
 
     Args:
         robot: whose shares of a grid follow from lengths.

@@ -6,6 +6,5 @@ kernels are compiled, or loaded, when the first of them is called.
 
 The one place that knows what the strains of a segment mean is `compiled._point`, which tells where
 a point of the backbone is, its Jacobian J and the rate of J; inertia, Coriolis forces, gravity,
-the columns of a regression and the fit to a shape are made of these alone. `spatial` has the same
-of strains in space, six per segment.
+the columns of a regression and the fit to a shape are made of these alone.
 """

@@ -1,4 +1,4 @@
-"""The door to the compiled kernels of strain models; see `constant_curvature.kernel`, its twin."""
+"""Lazy loader of the compiled kernels of strain models, as `constant_curvature.kernel`."""
 
 import fcntl
 import functools

@@ -174,7 +174,6 @@ class LagrangianModel(CompiledModel):
         raise UserError(f"no steady state was found at inputs {acting.tolist()} N m, N")
 
     def warm_up(self) -> None:
-        """See Model."""
         kernels()
         numbers = nominal(self.parameters)
         state, levels = np.zeros(self.state.size), np.zeros((2, 2, self.inputs.size))

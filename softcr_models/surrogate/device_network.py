@@ -46,7 +46,6 @@ class DeviceNetwork:
         self._compliance = model.parameter_names.index(TipPoses.parameter)
 
     def shapes(self, horizon: int, longest_delay: int) -> dict[str, tuple[int, ...]]:
-        """See DeviceModel."""
         model = self._model
         return {
             "state": (model.state_size,),
@@ -57,7 +56,6 @@ class DeviceNetwork:
         }
 
     def told(self, moment: Moment) -> dict[str, np.ndarray]:
-        """See DeviceModel."""
         model, parameters = self._model, moment.parameters[None]
         model.range.check(parameters)
         return {
@@ -81,7 +79,6 @@ class DeviceNetwork:
     def futures(
         self, begun: Mapping[str, torch.Tensor], readings: torch.Tensor
     ) -> "_NetworkFutures":
-        """See DeviceModel."""
         levels = readings.transpose(0, 1)
         steps = self._folded.rollout(begun["start"], levels[:-1], levels[1:], begun["parameters"])
         return _NetworkFutures(self._model, self._poses, steps.transpose(0, 1), begun["compliance"])
@@ -102,11 +99,9 @@ class _NetworkFutures:
 
     @cached_property
     def states(self) -> torch.Tensor:
-        """See DeviceFutures."""
         return self._network.decode(self._coordinates)
 
     @cached_property
     def tip_poses(self) -> torch.Tensor:
-        """See DeviceFutures."""
         poses = self._poses(self._coordinates.flatten(0, 1), self._compliance)
         return poses.view(*self._coordinates.shape[:2], 3, 4)

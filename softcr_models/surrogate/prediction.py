@@ -143,7 +143,6 @@ class SurrogatePrediction(RodModel):
 
     @property
     def on_gpu(self) -> bool:
-        """See RodModel."""
         return self.device.type == "cuda"
 
     def on_device(self, period: float) -> DeviceNetwork:

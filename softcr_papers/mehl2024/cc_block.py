@@ -54,7 +54,6 @@ class CcEstimatorBlock(BlockBase):
     outputs = ("estimate/constant_curvature", "estimate/tip/pose")
 
     def __init__(self, robot: Any, settings: Any) -> None:
-        """See BlockBase."""
         super().__init__(robot, settings)
         self._model = ConstantCurvatureModel.of_robot(robot)
         self._estimator = CcEstimator(
@@ -73,7 +72,6 @@ class CcEstimatorBlock(BlockBase):
         self.reset()
 
     def reset(self) -> None:
-        """See BlockBase."""
         self._last_stamp = self._last_wrench = -math.inf
         self._blind = False
         self._predicted_only = self._restarts = 0
@@ -93,7 +91,6 @@ class CcEstimatorBlock(BlockBase):
         return [] if estimate is None else self._outputs(estimate, now)
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "role": "estimator",
             "filter": self.settings.filter,
@@ -103,7 +100,6 @@ class CcEstimatorBlock(BlockBase):
         }
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         return ["no wrenches: predicting only"] * self._blind
 
     def _estimate(

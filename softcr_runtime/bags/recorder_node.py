@@ -36,7 +36,7 @@ from softcr_runtime.bags.own_messages import is_robots, is_shared
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.ros.clocks import SystemClockSteps
-from softcr_runtime.ros.mailbox import LeftAlone
+from softcr_runtime.ros.mailbox import NotExecuted
 from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.ros.process import leave, run
 from softcr_runtime.settings.node_settings import NodeSettings
@@ -165,7 +165,7 @@ class RecorderNode(LoopNode):
                 continue
             subscription = self.create_subscription(
                 TransitionEvent, name, lambda _: None, _TRANSITIONS_DEPTH,
-                callback_group=LeftAlone(), raw=True,
+                callback_group=NotExecuted(), raw=True,
                 event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
             )  # fmt: skip
             self._inputs.subscriptions.append(subscription)

@@ -251,7 +251,6 @@ class BagWriter(Writer):
     storage: _CommittingStorage
 
     def __init__(self, directory: Path, compressed: bool = True):
-        """See `BagRecording`."""
         super().__init__(directory, version=9, storage_plugin=StoragePlugin.MCAP)
         if compressed:
             self.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)

@@ -59,7 +59,6 @@ class RobotBag(Bag):
         }
 
     def messages(self, *topics: str) -> Iterator[BagMessage]:
-        """See `Bag`."""
         for message in super().messages(*topics):
             if not is_shared(message.topic, message.type) or is_robots(
                 self._namespace, frame_prefix(self._namespace), message.payload, message.type

@@ -79,7 +79,6 @@ class _Told(TypedDict, total=False):
     mode: str
     reference: str
     start_stamp: Whole | None
-    unpaired_stamps: list[Whole]
     before_changes: dict[str, Any]
     plant_model: str
     plant_mismatch: ByName | None

@@ -47,15 +47,12 @@ class _Limited(Budget):
 
     @property
     def effort(self) -> float:
-        """See Budget."""
         return self._done if self._refused else math.inf
 
     def begin(self, work: int) -> None:
-        """See Budget."""
         self._done += work
 
     def allows(self, work: int) -> bool:
-        """See Budget."""
         self._refused = self._refused or not self._reaches(work)
         if not self._refused:
             self._done += work
@@ -79,7 +76,6 @@ class TimedBudget(_Limited):
         self._begun = math.nan
 
     def begin(self, work: int) -> None:
-        """See Budget."""
         super().begin(work)
         self._begun = self._clock()
 

@@ -76,7 +76,7 @@ class StateEstimate:
         poses: gives (k, 4, 4) poses along the robot, base to tip [m], for viewers; only called
             where somebody makes a message of this.
         inputs: (m,) measured inputs that the estimate was made with [unit of the model's inputs];
-            None of a true state, and of estimates in bags of older releases.
+            None of a true state, and where an estimator does not tell them.
     """
 
     state: np.ndarray

@@ -52,13 +52,11 @@ class _Unread:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """See io.TextIOBase."""
         with self._readers_may_leave():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """See io.TextIOBase."""
         with self._readers_may_leave():
             self._stream.flush()
 

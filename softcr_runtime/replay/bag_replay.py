@@ -23,7 +23,6 @@ from softcr_runtime.bags.message_bytes import cdr_of, is_known, same_content
 from softcr_runtime.bags.reading import Bag, BagMessage
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.blocks.block import CLOCK, BlockBase
-from softcr_runtime.replay.old_bags import require_plans, tells_inputs, without_inputs
 from softcr_runtime.replay.recorded_events import before_time_went_back
 from softcr_runtime.replay.recorded_messages import (
     ByStamp,
@@ -103,8 +102,6 @@ class BagReplay:
         self._run = run = RecordedRun.of(bag)
         self.settings: dict[str, dict[str, Any]] = {}
         self.notes: list[str] = []
-        if task.controller:
-            require_plans(bag)
         nodes = [run.estimator, *(run.controllers if task.controller else ())]
         for node in task.changes.keys() - {"", *_ROLES, *nodes}:
             raise UserError(f"--set {node}...: the nodes of this replay are {', '.join(nodes)}")
@@ -121,7 +118,6 @@ class BagReplay:
         self._replaced = {topic: each for each in self._blocks.values() for topic in each.outputs}
         require_topics(bag, self._needed())
         self.lead_count = bag.topics[bag.find(self._lead) or ""].count
-        self._tells_inputs = tells_inputs(bag, self._estimates)
         self._reading = SharedReading(bag)
         codecs = {
             topic: codec(topic, block.expected)
@@ -226,6 +222,12 @@ class BagReplay:
                 "replayed"
             )
         fixed = self._task.of(*self._names(node)).keys()
+        used = {topic for record in records for topic in record.used}
+        if (strange := sorted(used - inputs_of(block).keys())) and not fixed:
+            raise UserError(
+                f"bag {self._bag.path}: the {node} used {strange[0]}, which today's does not take: "
+                "the bag is of another version of softcr"
+            )
         return lambda recorded: ReplayedBlock(node, block, replayed, recorded, fixed)
 
     def _needed(self) -> list[str]:
@@ -239,7 +241,7 @@ class BagReplay:
         numba.set_num_threads(1)  # as the nodes do; a second one is waited for longer
         offset = 0
         for replayed in self._executor.run():
-            output = replayed.output if self._tells_inputs else without_inputs(replayed.output)
+            output = replayed.output
             encode = codec(output.topic, self._replaced[output.topic].expected).encode
             payload = cdr_of(encode(output.value, output.stamp))
             if output.topic == self._estimates:

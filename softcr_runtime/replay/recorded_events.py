@@ -1,8 +1,7 @@
 """What each node of a recorded run did, tick by tick.
 
-A bag with tick records says it itself. Older bags say which stamps were estimated, which had no
-tip pose, and which estimates were answered; where even that is missing, samples are joined again
-in the order and at the times at which the recorder received them.
+A bag with tick records says it itself. Without them samples are joined again in the order and at
+the times at which the recorder received them.
 """
 
 import math
@@ -17,7 +16,6 @@ from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.tick_records import (
     JUMP,
     RESET,
-    TICK,
     TOPIC,
     TickRecord,
     record_of,
@@ -53,37 +51,6 @@ def before_time_went_back(records: list[TickRecord]) -> tuple[list[TickRecord], 
     return records, 0.0
 
 
-def told_estimates(bag: Bag, estimator: BlockBase, unpaired: frozenset[int]) -> list[TickRecord]:
-    """Of a run that told its estimates and the stamps [ns] without a pose, but no tick records."""
-    lead, partner = (each.topic for each in estimator.inputs[:2])
-    estimated = frozenset(stamps(bag, estimator.outputs[0]))
-    records = [TickRecord(RESET, 1)]
-    for stamp in stamps(bag, lead):
-        if stamp in estimated or stamp in unpaired:
-            used = {lead: (stamp, stamp)}
-            if stamp not in unpaired:
-                used[partner] = (stamp, stamp)
-            records.append(TickRecord(TICK, stamp, math.nan, used))
-    return records
-
-
-def answered_estimates(bag: Bag, controller: BlockBase, lockstep: bool) -> list[TickRecord]:
-    """A controller's ticks without records: the estimates that it answered, as old as the answers.
-
-    Where the run has no command at all, every estimate that has all other inputs.
-    """
-    lead, *others = (each.topic for each in controller.inputs)
-    sent = dict(_times(bag, controller.outputs[0]))
-    there = [frozenset(stamps(bag, topic)) for topic in others]
-    records = [TickRecord(RESET, 1)]
-    for stamp in stamps(bag, lead):
-        if all(stamp in known for known in there) and (stamp in sent or not sent):
-            age = math.nan if lockstep or not sent else 1e-9 * (sent[stamp] - stamp)
-            used = dict.fromkeys((lead, *others), (stamp, stamp))
-            records.append(TickRecord(TICK, stamp, age, used))
-    return records
-
-
 def joined_by_time(bag: Bag, block: BlockBase) -> list[TickRecord]:
     """What a block's join makes of the samples, in the order in which they were recorded."""
     # stamps alone matter here: nothing is interpolated
@@ -95,22 +62,6 @@ def joined_by_time(bag: Bag, block: BlockBase) -> list[TickRecord]:
         join.put(sample)
         records += [_record(tick) for tick in _all(join, moment)]
     return records + [_record(tick) for tick in _all(join, math.inf)]
-
-
-def stamps(bag: Bag, topic: str) -> Iterator[int]:
-    """The stamps [ns] of a topic; nothing where the bag does not have it."""
-    return (stamp for stamp, _ in _times(bag, topic))
-
-
-def _times(bag: Bag, topic: str) -> Iterator[tuple[int, int]]:
-    """Stamps and times of reception [ns] of a topic; what has no stamp is passed over."""
-    if bag.find(topic) is None:
-        return
-    for message in bag.messages(topic):
-        try:
-            yield header_stamp(message.payload), message.time
-        except ValueError:
-            continue
 
 
 def _in_order(bag: Bag, block: BlockBase) -> Iterator[tuple[float, Sample]]:

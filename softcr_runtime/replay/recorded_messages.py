@@ -30,7 +30,7 @@ def require_topics(bag: Bag, topics: Iterable[str]) -> None:
         raise UserError(f"bag {bag.path}: replay needs {', '.join(missing)}; it holds {held}")
     for topic in topics:
         found = bag.topics[bag.find(topic) or topic].type
-        if found not in (TOPICS[topic].type, *TOPICS[topic].former):
+        if found != TOPICS[topic].type:
             raise UserError(
                 f"bag {bag.path}: topic {topic} is {found}, replay needs {TOPICS[topic].type}"
             )

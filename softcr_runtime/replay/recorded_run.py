@@ -17,22 +17,17 @@ from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configura
 from softcr_runtime.bags.told_values import misfits
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.tick_records import CHANGE, TICK, TickRecord
-from softcr_runtime.replay.old_bags import BLOCKS, as_it_was, heard_commands, settings_today
-from softcr_runtime.replay.recorded_events import (
-    answered_estimates,
-    joined_by_time,
-    recorded_events,
-    told_estimates,
-)
+from softcr_runtime.replay.recorded_events import joined_by_time, recorded_events
 from softcr_runtime.replay.trust import Trust, names_of_files
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import NodeSettings
 from softcr_runtime.wire.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
 
 _NEEDED = "block", "settings", "before_changes"  # of what a node said, to be what it was
-_MOST_STAMPS = 2_000_000  # of frames without a pressure: more than hours of them
-_ESTIMATORS = ("estimator", "cc_estimator")
-_CONTROLLERS = (
+_ESTIMATOR = "softcr_estimation.estimator:EstimatorBlock"
+
+ESTIMATORS = ("estimator", "cc_estimator")
+CONTROLLERS = (
     *registry.nodes("controller"), "controller", "apcc_controller", "feedforward",
 )  # fmt: skip
 """Nodes of shipped systems, the usual ones first; others say what they are."""
@@ -45,15 +40,13 @@ class RecordedRun:
     Attributes:
         bag: the bag.
         said: last values of every node's diagnostics.
-        records: tick records by node; none in older bags.
-        unpaired: stamps [ns] without a tip pose that an older estimator told; None: it did not.
-        files: that the run was configured with; none in older bags.
+        records: tick records by node; none where the run told none.
+        files: that the run was configured with; none where the run told none.
     """
 
     bag: Bag
     said: Mapping[str, Mapping[str, Any]]
     records: Mapping[str, list[TickRecord]]
-    unpaired: frozenset[int] | None
     files: RecordedFiles = field(repr=False)
     _parameters: Mapping[str, Any] = field(repr=False)
     _unusable: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -63,7 +56,6 @@ class RecordedRun:
         """Read the diagnostics of a bag, and parameters.yaml beside it."""
         said: dict[str, dict[str, Any]] = {}
         unusable: dict[str, str] = {}
-        unpaired: set[int] = set()
         for report in _reports(bag):
             _, node = report.node
             refused = misfits(report.values)
@@ -71,11 +63,6 @@ class RecordedRun:
                 unusable[node] = lines[0]
             values = {name: told for name, told in report.values.items() if name not in refused}
             said.setdefault(node, {}).update(values)
-            if node == "estimator":
-                unpaired.update(values.get("unpaired_stamps", ()))
-                if len(unpaired) > _MOST_STAMPS:
-                    raise UserError(f"bag {bag.path}: more than {_MOST_STAMPS} unpaired stamps")
-        told = "unpaired_stamps" in said.get("estimator", {})
         configured = recorded_configurations(bag)
         for node, configuration in configured.items():
             if configuration.robot:
@@ -84,7 +71,6 @@ class RecordedRun:
             bag,
             said,
             recorded_events(bag),
-            frozenset(unpaired) if told else None,
             RecordedFiles(configured),
             _parameters_beside(bag),
             unusable,
@@ -93,7 +79,7 @@ class RecordedRun:
     @property
     def estimator(self) -> str:
         """The node that estimates."""
-        return self._which("estimator", _ESTIMATORS)
+        return self._which("estimator", ESTIMATORS)
 
     @property
     def controller(self) -> str:
@@ -103,7 +89,7 @@ class RecordedRun:
     @property
     def controllers(self) -> tuple[str, ...]:
         """The nodes that command, one after the other where they were exchanged in the run."""
-        first = self._which("controller", _CONTROLLERS)
+        first = self._which("controller", CONTROLLERS)
         said = [n for n, told in self.said.items() if told.get("role") == "controller"]
 
         def began(node: str) -> float:
@@ -127,7 +113,9 @@ class RecordedRun:
                 f"{self._unusable[node]}"
             )
         told = self.said.get(node, {})
-        place = told.get("block") or BLOCKS.get(node)
+        place = told.get("block")
+        if place is None and not told and node == ESTIMATORS[0]:
+            place = _ESTIMATOR  # of a bag in which no estimator speaks
         if place is None:
             raise UserError(f"bag {self.bag.path}: does not say what the node {node} ran")
         block: type[BlockBase] = load_class(str(place), "block", BlockBase)
@@ -148,24 +136,14 @@ class RecordedRun:
             values["controller"], _, _ = str(values.get("controller")).partition(":")
         changed = ", ".join(f"{name} = {value}" for name, value in changes.items())
         line = f"settings of the {node} are from {source}" + f"; {changed}" * bool(changed)
-        records = self.records.get(node, ())
-        if told.get("block"):
-            recorded = as_it_was(values, records)
-            if "estimator" in values and heard_commands(records):
-                line += (
-                    "; the run filtered its pressures by commands and not by what was played: "
-                    "replayed with pressure_filter = False"
-                )
-        else:
-            recorded = settings_today(node, values)
         given = {*changes, *replaced}
         # by their text first: to know the settings, files are read
-        trust.judge_files(node, recorded, given, ())
-        known = block.settings_model({**recorded, **changes})
-        trust.judge_files(node, recorded, given, {*names_of_files(known)})
-        if told.get("block"):
-            return block, block.settings_of(changes, recorded=recorded), line
-        return block, block.settings_of({**recorded, **changes}), line
+        trust.judge_files(node, values, given, ())
+        known = block.settings_model({**values, **changes})
+        trust.judge_files(node, values, given, {*names_of_files(known)})
+        if told:
+            return block, block.settings_of(changes, recorded=values), line
+        return block, block.settings_of({**values, **changes}), line
 
     def events(
         self, node: str, block: BlockBase, timing_changed: bool
@@ -175,12 +153,6 @@ class RecordedRun:
             return self._with_changes(node, joined_by_time(self.bag, block)), "patience is changed"
         if node in self.records:
             return self.records[node], ""
-        if any(each.resampled for each in block.inputs) and node == self.estimator:
-            return joined_by_time(self.bag, block), "each sensor kept its own time"
-        if node != self.estimator:
-            return answered_estimates(self.bag, block, block.settings.lockstep), ""
-        if self.unpaired is not None and self.bag.find(block.outputs[0]) is not None:
-            return told_estimates(self.bag, block, self.unpaired), ""
         return joined_by_time(self.bag, block), "the run does not say what it used"
 
     def _with_changes(self, node: str, records: list[TickRecord]) -> list[TickRecord]:
@@ -215,7 +187,7 @@ class RecordedRun:
 def _differing_fields(robot: Any, told: dict[str, Any]) -> list[str]:
     """Fields in which a robot differs from what a node told of its own, in whatever form."""
     mine = robot.model_dump(mode="json")
-    with suppress(ValidationError):  # of a form that nobody knows any more
+    with suppress(ValidationError):  # of another version's form
         told = type(robot).model_validate(told).model_dump(mode="json")
     return [name for name in mine if mine[name] != told.get(name)]
 

@@ -18,7 +18,6 @@ from softcr_runtime.blocks.guard import Guard
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.tick_grid import between
 from softcr_runtime.blocks.tick_records import ACTION, CHANGE, IDLE, JUMP, RESET, TICK, TickRecord
-from softcr_runtime.replay.old_bags import former_input
 from softcr_runtime.settings.node_settings import (
     NodeSettings,
     build_settings,
@@ -180,8 +179,8 @@ class ReplayedBlock:
 
 
 def inputs_of(block: BlockBase) -> dict[str, Input]:
-    """What records of a block may name, by topic: its inputs, and what it joined in older runs."""
-    return {each.topic: each for each in (former_input(block), *block.inputs)}
+    """The inputs of a block by topic: what its records may name."""
+    return {each.topic: each for each in block.inputs}
 
 
 class ReplayExecutor:
@@ -253,7 +252,6 @@ class ReplayExecutor:
         return self._recorded.at(topic, stamp)
 
     def stamps(self, topic: str, first: int, last: int) -> list[int]:
-        """See Samples."""
         if topic not in self._replaced:
             return self._recorded.stamps(topic, first, last)
         of_topic = (stamp for name, stamp in self._made if name == topic)

@@ -16,10 +16,13 @@ from softcr_models.errors import UserError
 from softcr_models.models import MODELS
 from softcr_models.plugins import absolute_place, asking, file_of_place
 from softcr_models.prediction import ON_GPU
-from softcr_runtime.replay.old_bags import BLOCKS
 from softcr_runtime.settings import registry
 
-_HOUSE = frozenset({*registry.places(), *MODELS.values(), *BLOCKS.values(), ON_GPU})
+_WITHOUT_NAMES = (
+    "softcr_control.feedforward:Feedforward",
+    "softcr_papers.dalenberg2024.apcc.block:ApccBlock",
+)
+_HOUSE = frozenset({*registry.places(), *MODELS.values(), *_WITHOUT_NAMES, ON_GPU})
 _FILES = (".yaml", ".yml", ".json", ".safetensors", ".csv", ".npz", ".py")
 _CODE = ("estimator", "controller", "model")  # settings that name a class
 _NO_FILES = ("frame_prefix",)  # settings whose text may have a slash

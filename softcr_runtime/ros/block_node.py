@@ -36,7 +36,7 @@ from softcr_runtime.blocks.tick_records import (
     record_of,
     records_to_message,
 )
-from softcr_runtime.ros.neighbours import Encode
+from softcr_runtime.ros.intra_process import Encode
 from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.settings.node_settings import NodeSettings, changed_values
 from softcr_runtime.wire.codecs import Codec, codec

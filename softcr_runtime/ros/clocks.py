@@ -46,7 +46,7 @@ class SystemClockSteps:
     """
 
     def __init__(self) -> None:
-        """None seen yet."""
+        """Start with no step seen."""
         self._before = _apart()
 
     def look(self) -> float:

@@ -47,7 +47,7 @@ class Mailbox:
         self._context = context
         self._refuse = refuse
         self._sources: list[_Source] = []
-        self._hatches: list[_Hatch] = []
+        self._directs: list[_Direct] = []
         self._delivery = threading.Lock()  # a loop of the same process delivers in its own thread
         self._delivered = threading.Event()
         self._letters: deque[Sample] = deque()
@@ -66,8 +66,8 @@ class Mailbox:
 
         Args:
             topic: its name.
-            subscription: in a group `LeftAlone`, without events: an executor that waits for them is
-                woken by every message.
+            subscription: in a group `NotExecuted`, without events: an executor that waits for them
+                is woken by every message.
             read: makes a letter of a message and the time it was received (monotonic clock [s]; of
                 raw bytes system clock [ns], as DDS tells it), or None when there is nothing to
                 deliver; must not raise.
@@ -77,7 +77,7 @@ class Mailbox:
         """
         self._sources.append(_Source(topic, subscription, read, wakes, kept))
 
-    def add_hatch(
+    def add_direct(
         self,
         topic: str,
         read: Callable[[Any, float], Sample | None],
@@ -92,14 +92,14 @@ class Mailbox:
             depth: how many of the newest wait.
             wakes: as in `add`.
         """
-        hatch = _Hatch(topic, read, wakes, deque(maxlen=depth))
-        self._hatches.append(hatch)
+        direct = _Direct(topic, read, wakes, deque(maxlen=depth))
+        self._directs.append(direct)
 
         def deliver(thing: Any) -> None:
             with self._delivery:
                 if self._closed:
                     return
-                hatch.waiting.append((thing, time.monotonic()))
+                direct.waiting.append((thing, time.monotonic()))
                 if wakes:
                     self._wake()
 
@@ -108,7 +108,7 @@ class Mailbox:
     def remove(self, topic: str) -> None:
         """Take nothing more of a topic; while the mailbox is closed."""
         self._sources = [each for each in self._sources if each.topic != topic]
-        self._hatches = [each for each in self._hatches if each.topic != topic]
+        self._directs = [each for each in self._directs if each.topic != topic]
 
     @property
     def closed(self) -> bool:
@@ -120,8 +120,8 @@ class Mailbox:
         for source in self._sources:
             if not source.kept:
                 _take_arrived(source.subscription)
-        for hatch in self._hatches:
-            hatch.waiting.clear()
+        for direct in self._directs:
+            direct.waiting.clear()
         self._letters.clear()
         self._delivered.clear()
         self._closed = False
@@ -177,7 +177,7 @@ class Mailbox:
         with self._delivery:
             self._closed = True
             self._sources.clear()
-            self._hatches.clear()
+            self._directs.clear()
             self._waker.destroy()
 
     def _wake(self) -> None:
@@ -197,9 +197,9 @@ class Mailbox:
         elif not look:  # a wait set costs ten times more
             self._delivered.wait(timeout)
         self._delivered.clear()
-        for hatch in self._hatches:
-            while hatch.waiting:
-                self._put(hatch.read(*hatch.waiting.popleft()))
+        for direct in self._directs:
+            while direct.waiting:
+                self._put(direct.read(*direct.waiting.popleft()))
         for source in self._sources:
             announced = source.subscription.handle.pointer in ready
             if announced or look or not source.wakes:
@@ -237,15 +237,15 @@ class _Source:
 
 
 @dataclass(frozen=True)
-class _Hatch:
+class _Direct:
     topic: str
     read: Callable[[Any, float], Sample | None]
     wakes: bool
     waiting: deque[tuple[Any, float]]
 
 
-class LeftAlone(CallbackGroup):
-    """The callback group of what no executor may touch."""
+class NotExecuted(CallbackGroup):
+    """The callback group of subscriptions whose callbacks no executor runs."""
 
     def can_execute(self, entity: Any) -> bool:
         return False

@@ -60,8 +60,8 @@ from rclpy.subscription import Subscription
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import Kind, Robot, load_robot
 from softcr_runtime.blocks.cycle_timer import TickStatistics
+from softcr_runtime.ros.intra_process import Encode, IntraProcess
 from softcr_runtime.ros.mailbox import Mailbox
-from softcr_runtime.ros.neighbours import Encode, Neighbours
 from softcr_runtime.ros.node_counts import NodeCounts
 from softcr_runtime.ros.node_inputs import NodeInputs
 from softcr_runtime.ros.node_parameters import NodeParameters
@@ -114,11 +114,11 @@ class LoopNode(LifecycleNode):
     keeps_own_time: bool = False
     _last_tick_stamp: int | None
 
-    def __init__(self, neighbours: Neighbours | None = None, **node_options: Any):
+    def __init__(self, intra_process: IntraProcess | None = None, **node_options: Any):
         """Declare the parameters; of those given that the node does not have, it warns.
 
         Args:
-            neighbours: the nodes of this process, one of which this becomes; None: it is alone.
+            intra_process: the nodes of this process, one of which this becomes; None: it is alone.
             node_options: for rclpy's Node: context, parameter_overrides, ...
 
         Raises:
@@ -139,7 +139,7 @@ class LoopNode(LifecycleNode):
         self._loop_stop = threading.Event()
         self._last_told = -1  # time at the last report [ns]
         self._publishers_advertised: list[LifecyclePublisher] = []
-        self._inputs = NodeInputs(self, neighbours or Neighbours())
+        self._inputs = NodeInputs(self, intra_process or IntraProcess())
         self._last_tick_stamp = None
         self._answer_invalid_transitions()
         self._diagnostics = self.create_publisher(
@@ -535,8 +535,10 @@ class LoopNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _wait_for_readers(self) -> None:
-        """A reader that had no time lost what its socket had no room for, and gets it once more
-        from a publisher that still is there: within seconds, when nothing new is published."""
+        """Wait until every subscriber has confirmed the last latched message.
+
+        A busy subscriber may have lost it; DDS sends it again as long as the publisher is there.
+        """
         latest = time.monotonic() + _RECEPTION_TIMEOUT
         for publisher in self._publishers_advertised:
             while not publisher.wait_for_all_acked(Duration()):  # longer, it stops all threads

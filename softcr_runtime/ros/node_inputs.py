@@ -11,8 +11,8 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.subscription import Subscription
 
 from softcr_runtime.blocks.sample import MAXIMUM_CLOCK_DIFFERENCE, Sample, check_stamp
-from softcr_runtime.ros.mailbox import LeftAlone, Mailbox
-from softcr_runtime.ros.neighbours import Encode, Neighbours
+from softcr_runtime.ros.intra_process import Encode, IntraProcess
+from softcr_runtime.ros.mailbox import Mailbox, NotExecuted
 from softcr_runtime.wire.messages import MessageError, from_stamp
 from softcr_runtime.wire.topics import TOPICS, qos
 
@@ -45,19 +45,19 @@ class NodeInputs:
         stamps: newest stamp [ns] by topic.
     """
 
-    def __init__(self, node: "LoopNode", neighbours: Neighbours) -> None:
-        """None yet.
+    def __init__(self, node: "LoopNode", intra_process: IntraProcess) -> None:
+        """Start with no inputs.
 
         Args:
             node: whose inputs they are.
-            neighbours: the nodes of this process, one of which it becomes.
+            intra_process: the nodes of this process, one of which it becomes.
         """
-        self._node, self._neighbours = node, neighbours
+        self._node, self._intra_process = node, intra_process
         self.inbox = Mailbox(node.context, node.reject)
         self.subscriptions: list[Subscription] = []
         self.stamps: dict[str, int] = {}
         self._shared: list[_SharedInput] = []
-        neighbours.join(self.arrange)
+        intra_process.join(self.arrange)
 
     @property
     def inside(self) -> list[str]:
@@ -67,28 +67,25 @@ class NodeInputs:
     def receive(
         self, topic: str, decode: Callable[[Any], Any], raw: bool, depth: int | None, wakes: bool
     ) -> Subscription:
-        """See LoopNode."""
         return self._subscribe(topic, self._reader(topic, decode, raw), raw, depth, wakes)
 
     def receive_value(
         self, topic: str, decode: Callable[[Any], Any], depth: int | None, wakes: bool
     ) -> None:
-        """See LoopNode."""
         name = self._node.resolve_topic_name(TOPICS[topic].name)
         self._shared.append(_SharedInput(topic, name, decode, depth, wakes))
         self.arrange()
 
     def offer(self, topic: str, encode: Encode) -> Callable[[Any, int], None]:
-        """See LoopNode."""
         name = self._node.resolve_topic_name(TOPICS[topic].name)
-        return self._neighbours.offer(self._node, name, encode)
+        return self._intra_process.offer(self._node, name, encode)
 
     def arrange(self) -> None:
         """What a neighbour offers comes from there, all else over DDS; while not active."""
         if self._node.active:
             return
         for each in self._shared:
-            inside = self._neighbours.offers(each.name, but=self._node)
+            inside = self._intra_process.offers(each.name, but=self._node)
             if inside and not each.inside:
                 self._take_from_inside(each)
             elif not inside and each.subscription is None:
@@ -97,7 +94,7 @@ class NodeInputs:
     def release(self) -> None:
         """Receive and offer nothing any longer."""
         self._shared.clear()
-        self._neighbours.withdraw(self._node)
+        self._intra_process.withdraw(self._node)
         self.inbox.destroy()
         self.inbox = Mailbox(self._node.context, self._node.reject)
         for subscription in self.subscriptions:
@@ -118,7 +115,7 @@ class NodeInputs:
                 row.name,
                 lambda _: None,
                 profile,
-                callback_group=LeftAlone(),
+                callback_group=NotExecuted(),
                 event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
                 qos_overriding_options=options,
                 raw=raw,
@@ -137,13 +134,13 @@ class NodeInputs:
         each.inside = True
         read = self._value_reader(each.topic, each.decode)
         depth = each.depth or qos(each.topic, self._node.settings.lockstep).depth
-        put = self.inbox.add_hatch(each.topic, read, depth, each.wakes)
-        self._neighbours.listen(self._node, each.name, lambda *handed: put(handed))
+        put = self.inbox.add_direct(each.topic, read, depth, each.wakes)
+        self._intra_process.listen(self._node, each.name, lambda *handed: put(handed))
 
     def _take_from_outside(self, each: _SharedInput) -> None:
         if each.inside:
             self.inbox.remove(each.topic)
-            self._neighbours.leave(self._node, each.name)
+            self._intra_process.leave(self._node, each.name)
             each.inside = False
         read = self._reader(each.topic, each.decode, raw=False)
         each.subscription = self._subscribe(each.topic, read, False, each.depth, each.wakes)

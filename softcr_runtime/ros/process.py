@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
 from softcr_runtime.ros.context import find_log_directory
-from softcr_runtime.ros.neighbours import Neighbours
+from softcr_runtime.ros.intra_process import IntraProcess
 from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.settings.node_settings import declared_settings
 
@@ -100,11 +100,11 @@ def run_together(node_classes: Sequence[type[LoopNode]], arguments: list[str]) -
         find_log_directory()
         # rclpy's own handlers shut the context down, and with it a controller's last command
         rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-        neighbours = Neighbours()
+        intra_process = IntraProcess()
         nodes: list[LoopNode] = []
         for node_class in node_classes:
             name = node_class.default_name
-            nodes.append(node_class(neighbours=neighbours))
+            nodes.append(node_class(intra_process=intra_process))
     except UserError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         rclpy.try_shutdown()

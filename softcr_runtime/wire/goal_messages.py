@@ -36,7 +36,7 @@ def tip_to_message(
 
 
 def tip_from_message(message: Any, topic: str, frame: str, turns: bool = False) -> np.ndarray:
-    """Wanted tip of a PoseStamped, or of a PointStamped as in bags of older releases.
+    """Wanted tip of a PoseStamped.
 
     Args:
         message: the message.
@@ -54,8 +54,6 @@ def tip_from_message(message: Any, topic: str, frame: str, turns: bool = False) 
     found = message.header.frame_id
     if found not in (frame, ""):
         raise MessageError(topic, f"frame {found!r} must be {frame!r}")
-    if hasattr(message, "point"):
-        return _position(message.point, topic)
     pose = pose_value_from_message(message, topic)
     if _asked(pose.quaternion[None]) is None:
         return pose.position

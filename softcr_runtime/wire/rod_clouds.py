@@ -64,7 +64,7 @@ class RodCloud:
         quaternions: (N+K+1, 4) their orientations, x y z w.
         parameters: what the state was computed with, by name.
         parameters_std: their standard deviations, by name.
-        inputs: (m,) that the estimate was made with; None of a truth, and of older estimates.
+        inputs: (m,) that the estimate was made with; None where it does not tell them, as a truth.
         counts: (K,) numbers of intervals of the segments.
     """
 

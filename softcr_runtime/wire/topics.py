@@ -26,14 +26,12 @@ class Topic:
         type: as in `sensor_msgs/msg/JointState`, the form bags use too.
         profile: quality of service, see `qos`.
         meaning: what it carries, with units.
-        former: types that it had, as in bags of older releases.
     """
 
     name: str
     type: str
     profile: Profile
     meaning: str
-    former: tuple[str, ...] = ()
 
     def message_class(self) -> Any:
         """The Python class of the type; imports its ROS package.
@@ -153,7 +151,6 @@ _ROWS = (
         "desired pose of the tip now [m]; the orientation (0, 0, 0, 1) asks for none. The node "
         "goal follows it within its speed limits while it is told to; the controller of an arm "
         "uses its position as the setpoint",
-        former=("geometry_msgs/msg/PointStamped",),
     ),
     Topic(
         "goal/pose",

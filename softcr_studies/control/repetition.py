@@ -14,8 +14,8 @@ from softcr_runtime.settings.registry import GRADIENT_MPC
 from softcr_simulation.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study
 from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.compared_loops import LOOPS, OURS, PLAIN, WITHOUT
 from softcr_studies.loops.tracking_loop import FAST, PERIOD, SETTLED, reference_of, run_loop
-from softcr_studies.loops.whole_loops import LOOPS, OURS, PLAIN, WITHOUT
 from softcr_studies.robustness.plants import NAMED
 
 REPETITIONS = 6  # after a first run without anything learned

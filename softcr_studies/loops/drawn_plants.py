@@ -18,8 +18,8 @@ from softcr_simulation.plant_errors import PlantErrors, about_field
 from softcr_studies.frame.study import Cell, Result, Results, Row
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.compared_loops import PLAIN, Loop, run_whole
 from softcr_studies.loops.tracking_loop import SETTLED, Case, reference_of
-from softcr_studies.loops.whole_loops import PLAIN, Loop, run_whole
 
 DURATION = 6.0  # [s]
 TRAIN, TEST = "train", "test"

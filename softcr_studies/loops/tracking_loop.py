@@ -25,7 +25,7 @@ from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod_model.rows import interval_counts, restricted, with_fixed_shares
+from softcr_models.rod_model.rows import interval_counts, restricted, with_matching_nodes
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.blocks.values import TipEstimate
@@ -118,7 +118,7 @@ def sampled_reference(
 ) -> SampledReference:
     """The reference that a rod as fine as the plant makes, its states at the model's nodes."""
     coarse = CosseratRod(robot, intervals)
-    fine = CosseratRod(with_fixed_shares(robot, intervals), REFERENCE_INTERVALS)
+    fine = CosseratRod(with_matching_nodes(robot, intervals), REFERENCE_INTERVALS)
     model = RodPrediction(fine, substeps=3, single_precision=False)
     return at_nodes(settings.source(model, period), fine, coarse)
 
@@ -257,7 +257,7 @@ def loop_blocks(
     Arguments as of `run_loop`, and `plant`: another one than the case's.
     """
     cycles, (plant_seed, controller_seed) = round(case.duration / case.period), seeds
-    robot = with_fixed_shares(robot, _common_intervals(case))
+    robot = with_matching_nodes(robot, _common_intervals(case))
     shared = common(robot, case.rate_hz, controller_seed)
     plant = plant or _plant(robot, case, plant_seed)
     numbers = filter_settings or EstimatorSettings()

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
 from softcr_studies.loops import drawn_plants
+from softcr_studies.loops.compared_loops import LOOPS, OURS
 from softcr_studies.loops.drawn_plants import ERROR, TEST_MOTIONS
-from softcr_studies.loops.whole_loops import LOOPS, OURS
 
 MUSTS = {"median": 0.4, "95 %": 0.8, "worst": 3.0}  # [mm]
 

@@ -11,9 +11,7 @@ from softcr_models import load_robot
 from softcr_simulation.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Cell, Must, Result, Study
 from softcr_studies.loops import lock_in
-from softcr_studies.loops.tracking_loop import FAST, Case, reference_of
-from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.loops.whole_loops import (
+from softcr_studies.loops.compared_loops import (
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,
@@ -22,6 +20,8 @@ from softcr_studies.loops.whole_loops import (
     musts_of_both,
     run_whole,
 )
+from softcr_studies.loops.tracking_loop import FAST, Case, reference_of
+from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
 
 DURATION = 6.0  # [s]
 SAME = replace(FAST, name="same_structure", duration=DURATION)

@@ -18,7 +18,7 @@ from softcr_control.reference.references import SampledReference
 from softcr_models import load_robot
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.virtual_run import run_blocks
-from softcr_simulation.drifting_plant import DriftingPlant, between, far_ends
+from softcr_simulation.drifting_plant import DriftingPlant, between, worst_drift
 from softcr_simulation.plant_errors import load_plant_errors
 from softcr_studies.frame.study import (
     Cell,
@@ -32,6 +32,7 @@ from softcr_studies.frame.study import (
 )
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.compared_loops import LOOPS, OURS, PLAIN
 from softcr_studies.loops.tracking_loop import (
     FAST,
     REFERENCE_INTERVALS,
@@ -42,7 +43,6 @@ from softcr_studies.loops.tracking_loop import (
     tip_sigmas,
 )
 from softcr_studies.loops.virtual_runs import ESTIMATOR
-from softcr_studies.loops.whole_loops import LOOPS, OURS, PLAIN
 
 _TURN = 2.0  # of the motion to 1.5 Hz, whose sines are of 0.5, 1 and 1.5 Hz [s]
 _FADED = 4.0  # from here on it repeats itself [s]
@@ -116,7 +116,7 @@ def run(cell: Cell) -> Result:
     """The whole time in one run."""
     duration, loop = 60.0 * cell.settings.minutes, LOOPS[cell.method]
     begin = load_plant_errors(cell.case.name)
-    end = far_ends(begin)
+    end = worst_drift(begin)
     source = repeated(reference_of(load_robot(PLAIN), cell.case), duration)
     robot = load_robot(loop.robot)
     seeds = cell.stream("plant"), cell.stream("controller")

@@ -6,9 +6,9 @@ from dataclasses import replace
 from softcr_simulation.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Study
 from softcr_studies.loops import lock_in
+from softcr_studies.loops.compared_loops import NO_SILENT_LOCK_IN, WHOLE, musts_of_both
 from softcr_studies.loops.tracking_cases import SETPOINT, SLOW_TRAJECTORY, circle
 from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.loops.whole_loops import NO_SILENT_LOCK_IN, WHOLE, musts_of_both
 from softcr_studies.robustness.fair import run
 
 _MUSTS = {SETPOINT: 0.2, SLOW_TRAJECTORY: 0.25, circle(0.6): 0.4, circle(1.5): 0.4}  # [mm]

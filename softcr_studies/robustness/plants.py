@@ -18,9 +18,7 @@ from softcr_simulation.plant_errors import PlantErrors, about_field, load_plant_
 from softcr_studies.frame.study import Cell, Metric, Result, Results, Study, StudySettings
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.closed_loop import mean_error_mm
-from softcr_studies.loops.tracking_loop import FAST, SETTLED, Case, reference_of
-from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
-from softcr_studies.loops.whole_loops import (
+from softcr_studies.loops.compared_loops import (
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,
@@ -31,6 +29,8 @@ from softcr_studies.loops.whole_loops import (
     musts_of_both,
     run_whole,
 )
+from softcr_studies.loops.tracking_loop import FAST, SETTLED, Case, reference_of
+from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
 
 DURATION = 6.0  # [s]
 OF_EVENT = 8.0  # where something happens [s]

@@ -20,7 +20,7 @@ from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.registry import GRADIENT_MPC
 from softcr_studies.frame.study import Metric, Must, Result
-from softcr_studies.loops.whole_loops import CHAINED
+from softcr_studies.loops.compared_loops import CHAINED
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.timing import Baseline, Effort, told

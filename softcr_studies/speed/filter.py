@@ -11,7 +11,7 @@ from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import load_robot
 from softcr_studies.frame.study import Must, Result
-from softcr_studies.loops.whole_loops import CHAINED, EVERYTHING
+from softcr_studies.loops.compared_loops import CHAINED, EVERYTHING
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.motion import PERIOD

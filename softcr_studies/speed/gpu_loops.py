@@ -18,8 +18,8 @@ from softcr_models.robots.robot import load_robot
 from softcr_runtime.settings.registry import NEMPC
 from softcr_simulation.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Result
+from softcr_studies.loops.compared_loops import CHAINED, EVERYTHING
 from softcr_studies.loops.tracking_loop import FAST, RATE_HZ, SETTLED, Case, reference_of, run_loop
-from softcr_studies.loops.whole_loops import CHAINED, EVERYTHING
 from softcr_studies.speed import timing
 from softcr_studies.speed.gpu_batches import GpuEffort, in_milliseconds, require_gpu
 from softcr_studies.speed.timing import Skipped

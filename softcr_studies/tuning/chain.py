@@ -18,8 +18,8 @@ from softcr_models.models import make_model
 from softcr_models.rod.parameters import PAYLOAD
 from softcr_studies.frame.study import Cell, Result, Results, Study, StudySettings
 from softcr_studies.loops import drawn_plants
+from softcr_studies.loops.compared_loops import CHAINED, EVERYTHING, LOOPS, OURS, PLAIN
 from softcr_studies.loops.drawn_plants import TEST_MOTIONS, TRAIN_MOTION
-from softcr_studies.loops.whole_loops import CHAINED, EVERYTHING, LOOPS, OURS, PLAIN
 
 SHIPPED = "shipped"
 

@@ -177,11 +177,15 @@ def follows_states(file: ControllerFile) -> bool:
 
 def changed(file: ControllerFile, values: Values) -> ControllerFile:
     """The file with other values ("section.setting" -> value)."""
-    given: dict[str, Any] = {"costs": {}}
+    state: dict[str, Any] = {}
+    costs: dict[str, Any] = {"state": state}
+    given: dict[str, Any] = {"costs": costs}
+    of_state = {each.name for each in WEIGHTS}
     for path, value in values.items():
         section, name = path.split(".")
         told = [int(k) for k in value.split()] if name == "knots" else value
-        (given["costs"] if section == "costs" else given)[name] = told
+        place = state if path in of_state else costs if section == "costs" else given
+        place[name] = told
     settings = named_settings(file.type, file, given)
     return replace(file, values=settings.model_dump(mode="json", by_alias=True))
 

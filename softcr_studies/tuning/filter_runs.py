@@ -91,13 +91,11 @@ class _ChangingPlant(DifferentPlant):
         self._later, self._change, self._left = motion.later, change, change
 
     def reset(self) -> None:
-        """See Plant."""
         self.simulated = plant_of(self._robot, self._difference, self._seed)
         super().reset()
         self._left = self._change
 
     def advance(self, duration: float) -> None:
-        """See Plant."""
         self._left -= 1
         if self._left == 0 and self._later is not None:  # for instance, it has picked something up
             old, new = self.simulated, plant_of(self._robot, self._later, self._seed + 1)

@@ -15,8 +15,8 @@ from pydantic import Field
 from softcr_runtime.blocks.system import Parameters
 from softcr_studies.frame.study import Cell, Result, Results, Study, StudySettings
 from softcr_studies.loops import drawn_plants
+from softcr_studies.loops.compared_loops import LOOPS, OURS
 from softcr_studies.loops.drawn_plants import ALL_TEST_MOTIONS, ALL_TRAIN_MOTIONS
-from softcr_studies.loops.whole_loops import LOOPS, OURS
 
 
 def _told(*knots: int) -> tuple[str, Parameters]:

@@ -13,8 +13,8 @@ from pydantic import Field
 from softcr_models.rod.parameters import PAYLOAD
 from softcr_studies.frame.study import Cell, Result, Results, Study, StudySettings
 from softcr_studies.loops import drawn_plants
+from softcr_studies.loops.compared_loops import EVERYTHING, LOOPS, OURS
 from softcr_studies.loops.drawn_plants import TEST_MOTIONS, TRAIN_MOTION
-from softcr_studies.loops.whole_loops import EVERYTHING, LOOPS, OURS
 
 NONE = "walk 0"
 WALKS = {f"walk {walk:g}": walk for walk in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)}

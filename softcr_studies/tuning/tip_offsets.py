@@ -13,8 +13,8 @@ from pydantic import Field
 
 from softcr_studies.frame.study import Cell, Result, Results, Study, StudySettings
 from softcr_studies.loops import drawn_plants
+from softcr_studies.loops.compared_loops import LOOPS, OURS
 from softcr_studies.loops.drawn_plants import ALL_TEST_MOTIONS, ALL_TRAIN_MOTIONS
-from softcr_studies.loops.whole_loops import LOOPS, OURS
 
 NONE = "no offset"
 GAINS = {NONE: 0.0} | {f"gain {gain:g}": gain for gain in (0.005, 0.01, 0.02, 0.04)}

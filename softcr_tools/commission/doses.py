@@ -1,4 +1,4 @@
-"""Air into a chamber, as strong as its valve was seen to be."""
+"""Timed pulses that raise the pressure of a chamber, by the flow that was seen of its valve."""
 
 from softcr_hardware.commissioning.survey import Survey, dose_of, own_rise
 from softcr_tools.commission.session import Session

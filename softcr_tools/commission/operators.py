@@ -65,11 +65,9 @@ class ListedOperator:
         self._answers, self._names, self._say = answers, names, say
 
     def tell(self, line: str) -> None:
-        """See Operator."""
         self._say(line)
 
     def ask(self, question: Question) -> Pending:
-        """See Operator."""
         self._say(question.words)
         if question.about == "gauge":
             reading = self._answers.gauge.get(self._names[question.channel])
@@ -78,7 +76,6 @@ class ListedOperator:
         return lambda: answer
 
     def holds(self, now: float) -> bool:
-        """See Operator."""
         return True
 
 
@@ -95,11 +92,9 @@ class TerminalOperator:
         self._keys = b""
 
     def tell(self, line: str) -> None:
-        """See Operator."""
         self._say(line)
 
     def ask(self, question: Question) -> Pending:
-        """See Operator."""
         number = question.about == "gauge"
         self._say(f"{question.words} [{'a number, then Enter' if number else 'y or n'}]")
         self._read()
@@ -107,7 +102,6 @@ class TerminalOperator:
         return self._number if number else self._yes_or_no
 
     def holds(self, now: float) -> bool:
-        """See Operator."""
         self._read()
         return not self._deadman or self._grip.held(time.monotonic())
 

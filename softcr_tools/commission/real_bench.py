@@ -89,7 +89,6 @@ class RealBench:
         self._timer = CycleTimer(self.period)
 
     def close(self) -> None:
-        """See Bench."""
         self._bus.close()
         if self._cameras is not None:
             self._cameras.close()
@@ -98,7 +97,6 @@ class RealBench:
 
     @property
     def now(self) -> float:
-        """See Bench."""
         return self._time
 
     def exchange(self, volts: np.ndarray, period: float) -> Sample | None:
@@ -115,31 +113,25 @@ class RealBench:
         return sample
 
     def check(self) -> str:
-        """See Bench."""
         return self._bus.check()
 
     def recover(self) -> None:
-        """See Bench."""
         if self._bus.check() and self._bus.check():  # one answer may be lost
             self._bus.open()
         self._timer = CycleTimer(self.period)
         self._time = time.monotonic()
 
     def silence(self, duration: float) -> Sample | None:
-        """See Bench."""
         time.sleep(duration)
         return self._bus.listen()
 
     def body(self) -> tuple[float, np.ndarray] | None:
-        """See Bench."""
         return self._body
 
     def wrench(self) -> tuple[float, np.ndarray] | None:
-        """See Bench."""
         return self._wrench
 
     def identity(self) -> dict[str, str]:
-        """See Bench."""
         terminals = ", ".join(terminal.name for terminal in self.station.terminals)
         if self.scheduling:
             terminals += f"; ordinary scheduling: {self.scheduling}"
@@ -157,7 +149,6 @@ class RealBench:
         return found
 
     def problems(self) -> list[str]:
-        """See Bench."""
         if self._box is None:
             return []
         try:

@@ -16,7 +16,7 @@ from softcr_hardware.commissioning.virtual_bench import (
     differences,
 )
 from softcr_hardware.emulation.bench_mistakes import mistakes_named
-from softcr_hardware.ethercat.kept_state import KeptState
+from softcr_hardware.ethercat.station_state import StationState
 from softcr_hardware.ethercat.terminals import Station, load_station
 from softcr_hardware.force_torque.mounting import Mounting, load_mounting
 from softcr_hardware.optitrack.calibration import MocapCalibration, load_calibration
@@ -88,7 +88,7 @@ def commissioned(options: BenchOptions, asked: Asked) -> int:
             if fine:
                 _free_latch(station, tell)
             elif done and daily:
-                KeptState(station).hold(f"the daily check failed: {output / DAILY}")
+                StationState(station).hold(f"the daily check failed: {output / DAILY}")
     if isinstance(bench, VirtualBench) and options.mistakes:
         tell(f"planted: {bench.mistakes.model_dump(mode='json', exclude_defaults=True)}")
     tell(_verdict(fine, done, daily), "bold green" if fine else "bold red")
@@ -97,7 +97,7 @@ def commissioned(options: BenchOptions, asked: Asked) -> int:
 
 def _free_latch(station: str | Path, tell: Say) -> None:
     """A check has passed, which a held latch of the valves of a station waits for."""
-    kept = KeptState(station)
+    kept = StationState(station)
     if cause := kept.held():
         kept.forget_latch()
         tell(f"{kept.latch_file}: removed ({cause}); valves/reset forgets it now", "")

@@ -80,7 +80,7 @@ def terminal_facts(interface: str, station: str) -> dict[str, Any]:
     """What `check_terminals` wants, unless the terminals have a master: he would find foreign
     frames."""
     from softcr_hardware.ethercat.interfaces import own_interface
-    from softcr_hardware.ethercat.roll_call import count_terminals
+    from softcr_hardware.ethercat.terminal_count import count_terminals
     from softcr_hardware.ethercat.terminals import load_station
 
     expected: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ def check_terminals(
 
 def _raw_error(interface: str | None) -> str:
     """Why raw frames cannot be sent, on an interface or at all; empty if they can."""
-    from softcr_hardware.ethercat.roll_call import ETHERCAT
+    from softcr_hardware.ethercat.terminal_count import ETHERCAT
 
     try:
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERCAT)) as probe:

@@ -28,7 +28,7 @@ from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.cycle_timer import CycleTimer
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.console.shown_inputs import shown_inputs
-from softcr_runtime.ros.mailbox import LeftAlone, Mailbox
+from softcr_runtime.ros.mailbox import Mailbox, NotExecuted
 from softcr_runtime.wire import configuration
 from softcr_runtime.wire.codecs import expected_of
 from softcr_runtime.wire.diagnostics import diagnostics_from_message
@@ -189,7 +189,7 @@ class Viewer(Node):
         if topic == _CONFIGURATION:  # each node tells its own
             profile.depth = _DEPTH
         subscription = self.create_subscription(
-            kind.message_class(), kind.name, lambda _: None, profile, callback_group=LeftAlone(),
+            kind.message_class(), kind.name, lambda _: None, profile, callback_group=NotExecuted(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
         self._inbox.add(topic, subscription, partial(self._read, topic))

@@ -102,10 +102,9 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 def _changes(texts: Sequence[str], controller: bool) -> dict[str, dict[str, Any]]:
     """Changed parameters by node and name; those of no node are the estimator's."""
-    from softcr_runtime.replay.old_bags import BLOCKS
-    from softcr_runtime.settings import registry
+    from softcr_runtime.replay.recorded_run import CONTROLLERS, ESTIMATORS
 
-    nodes = {*BLOCKS, "controller", *(registry.nodes("controller"))}
+    nodes = {*ESTIMATORS, *CONTROLLERS}
     changes: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -87,7 +87,7 @@ def with_parameters(
     return merged
 
 
-def told(part: Part, options: RunOptions) -> Part:
+def with_options_file(part: Part, options: RunOptions) -> Part:
     """A part that is still being made, with the file that the options name, if they name one."""
     if not options.params_file:
         return part

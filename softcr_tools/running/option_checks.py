@@ -43,7 +43,7 @@ _ROD_PLANT = {
     "loads", "obstacles", "plant_errors",
 }  # fmt: skip
 _OF_ARM, _OF_STRAIN = {"adaptation"}, {"model_file"}
-_MEANINGLESS: dict[Kind, set[str]] = {
+_UNUSED_BY_KIND: dict[Kind, set[str]] = {
     "rod": _OF_ARM | _OF_STRAIN,
     "arm": ROD_CLOSED_LOOP | _ROD_PLANT | _OF_STRAIN,
     "strain": _OF_ARM | {
@@ -51,7 +51,7 @@ _MEANINGLESS: dict[Kind, set[str]] = {
         "obstacles", "model", "filter_model", "network", "learned", "plant_errors", "device",
     },
 }  # fmt: skip
-"""Options that say nothing to a robot of a kind."""
+"""Options that have no effect on a robot of a kind."""
 
 _REGULATOR = "strain_regulator"
 _FILES_OF_STRAIN = ("nempc", "rod_mpc")  # controllers that have NAME_strain in config/controllers
@@ -201,7 +201,7 @@ def _library(model: str) -> str:
 def check_fit(options: "RunOptions", kind: Kind) -> None:
     """Raise UserError for an option that would be left without effect by the robot."""
     try:
-        refuse_others(options, _MEANINGLESS[kind], f"robot {options.robot!r}, {WORDS[kind]}")
+        refuse_others(options, _UNUSED_BY_KIND[kind], f"robot {options.robot!r}, {WORDS[kind]}")
     except ValueError as error:
         raise UserError(str(error)) from None
     if kind == "strain":

@@ -33,7 +33,6 @@ from softcr_runtime.settings.node_settings import (
 from softcr_runtime.settings.parameter_files import ParameterFile
 from softcr_runtime.wire.namespaces import FramePrefix, Namespace, absolute, frame_prefix
 from softcr_simulation.plant_errors import SAME_STRUCTURE
-from softcr_tools.running.headline import default_plant_errors, default_robot
 from softcr_tools.running.option_checks import (
     NOBODY,
     OF_CONTROLLER,
@@ -51,6 +50,7 @@ from softcr_tools.running.option_checks import (
     refuse_others,
     settings_of_plugins,
 )
+from softcr_tools.running.simulation_defaults import default_plant_errors, default_robot
 from softcr_tools.running.virtual_options import MODE, VirtualTime
 
 Options = TypeVar("Options", bound="RunOptions")
@@ -199,7 +199,7 @@ class RunOptions(BaseModel):
         }  # fmt: skip
 
     def completed(self: Options) -> Options:
-        """With what the class leaves to the other options; the robot's name among it."""
+        """A copy with the defaults that depend on other options, such as the name of the robot."""
         return self
 
     @classmethod

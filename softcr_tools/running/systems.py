@@ -13,7 +13,7 @@ from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters, Part, System
 from softcr_runtime.settings import registry
 from softcr_simulation.plant_errors import SAME_STRUCTURE
-from softcr_tools.running.node_parameters import told
+from softcr_tools.running.node_parameters import with_options_file
 from softcr_tools.running.option_checks import NOBODY
 from softcr_tools.running.run_options import RunOptions, SimulationOptions
 
@@ -189,7 +189,7 @@ def _reference(options: RunOptions, common: Parameters, controller: Part | None)
 
     horizon: int | None = options.horizon
     if controller is not None:
-        controller = told(controller, options)  # by a file of parameters
+        controller = with_options_file(controller, options)  # by a file of parameters
         block: type[BlockBase] = load_class(controller.runs, "block", BlockBase)
         horizon = getattr(block.settings_of(controller.parameters), "horizon", None)
     parameters = common | {"duration": options.duration} | priority(common, 25)

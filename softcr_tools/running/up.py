@@ -30,10 +30,10 @@ from softcr_runtime.settings.command_line import command, new_app
 from softcr_simulation.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.exchanged_controller import other_controller
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.running.headline import changes_the_plant
 from softcr_tools.running.node_parameters import system_with_file
 from softcr_tools.running.option_checks import left_out_of_preset, where_it_computes
 from softcr_tools.running.run_options import PlantOptions, RunOptions, SimulationOptions
+from softcr_tools.running.simulation_defaults import changes_the_plant
 from softcr_tools.running.systems import simulation_system
 from softcr_tools.visuals.part import with_visuals
 

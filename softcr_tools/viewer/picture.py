@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robots.obstacle_files import ObstacleFile, told_obstacles
+from softcr_models.robots.obstacle_files import ObstacleFile, parse_obstacles
 from softcr_models.robots.robot import Robot
 from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 from softcr_models.strain.arm import StrainArm
@@ -167,7 +167,7 @@ class Picture:
             told = report.values.get("obstacles")
             if told is not None:
                 if told != self._obstacles[0]:
-                    self._obstacles = told, told_obstacles(told)
+                    self._obstacles = told, parse_obstacles(told)
                 return self._obstacles[1]
         return None
 

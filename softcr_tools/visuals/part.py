@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from softcr_runtime.blocks.system import Parameters, Part, System
-from softcr_tools.running.node_parameters import told
+from softcr_tools.running.node_parameters import with_options_file
 from softcr_tools.running.run_options import RunOptions
 
 NAME, PLACE = "visuals", "softcr_tools.nodes.visuals"
@@ -24,7 +24,7 @@ def with_visuals(system: System, options: RunOptions) -> System:
     if options.visuals == "off" or (options.visuals == "auto" and mode == "lockstep"):
         return system
     parameters: Parameters = options.of_every_node | {"mode": mode}
-    cameras = [told(part, options) for part in others if part.name == "optitrack"]
+    cameras = [with_options_file(part, options) for part in others if part.name == "optitrack"]
     chosen = getattr(options, "calibration", "")
     if calibration := next((each.parameters["calibration"] for each in cameras), chosen):
         parameters["calibration"] = calibration

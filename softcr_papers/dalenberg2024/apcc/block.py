@@ -118,7 +118,6 @@ class ApccBlock(BlockBase):
         self.reset()
 
     def rehearse(self) -> None:
-        """See BlockBase."""
         lengths = self.robot.model_lengths
         straight = self.robot.model.pose(np.zeros(3 * len(lengths)), lengths, np.tri(len(lengths)))
         for stamp in (0.0, self.settings.period):
@@ -135,7 +134,6 @@ class ApccBlock(BlockBase):
         return use
 
     def reset(self) -> None:
-        """See BlockBase."""
         self._holding = "no setpoint"
         self._holds = self._ticks_at_bounds = 0
         self._last_stamp = 0
@@ -194,7 +192,6 @@ class ApccBlock(BlockBase):
         return f"sensors and racks at {places} m, section lengths {lengths} m"
 
     def describe(self) -> dict[str, Any]:
-        """See BlockBase."""
         return {
             "role": "controller",
             "robot": self.robot.model_dump(mode="json"),
@@ -205,7 +202,6 @@ class ApccBlock(BlockBase):
         }
 
     def warnings(self) -> list[str]:
-        """See BlockBase."""
         quiet = ("", "no setpoint", "not active")
         return [] if self._holding in quiet else [f"{self._holding}: tendons held"]
 

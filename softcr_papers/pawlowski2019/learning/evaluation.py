@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_control.goals.workspace import ModelReach, Workspace
+from softcr_control.goals.workspace import ModelTipSolver, Workspace
 from softcr_papers.pawlowski2019.learning.environment import Environment
 from softcr_papers.pawlowski2019.learning.goals import Goals, SeenGoals
 from softcr_papers.pawlowski2019.learning.plant import Plant
@@ -139,7 +139,7 @@ class CircleTask:
         self.steps = round(circle.laps * circle.period / period)
         times = period * np.arange(self.steps + 1)
         self._goals, self._velocities = circle.at(times), circle.velocities(times)
-        inputs, self.start_error = Workspace(ModelReach(plant.model), 1e-4).numbers_at(
+        inputs, self.start_error = Workspace(ModelTipSolver(plant.model), 1e-4).numbers_at(
             self._goals[0]
         )
         self._inputs = inputs

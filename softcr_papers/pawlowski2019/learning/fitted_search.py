@@ -21,17 +21,14 @@ class FittedSearch(GuidedSearch):
     """As `GuidedSearch`, without any derivative of the rods' dynamics."""
 
     def __init__(self, plant: Plant, task: Task, settings: TrainingSettings) -> None:
-        """See `MotionLearner`."""
         super().__init__(plant, task, settings)
         self._seen: deque[np.ndarray] = deque(maxlen=settings.memory)
 
     @property
     def state(self) -> dict[str, Any]:
-        """See `MotionLearner`."""
         return super().state | {"seen": list(self._seen)}
 
     def go_on(self, state: dict[str, Any]) -> None:
-        """See `MotionLearner`."""
         super().go_on(state)
         width = 2 * self.directions.count + self.plant.model.inputs.size
         for each in state["seen"]:

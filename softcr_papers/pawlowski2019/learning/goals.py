@@ -92,15 +92,12 @@ class BoxGoals:
     height: float = 0.0
 
     def sample(self, count: int, random: np.random.Generator) -> np.ndarray:
-        """See Goals."""
         return self.box.sample(count, random) + np.array([0.0, 0.0, self.height])
 
     def contains(self, goals: np.ndarray) -> np.ndarray:
-        """See Goals."""
         return self.box.contains(goals - (0.0, 0.0, self.height))
 
     def __str__(self) -> str:
-        """See Goals."""
         low, high = self.box.stretch
         return f"bending up to {self.box.curvature:.4g} 1/m, stretch from {low:.3g} to {high:.3g}"
 
@@ -116,7 +113,6 @@ class SeenGoals:
     seen: np.ndarray
 
     def sample(self, count: int, random: np.random.Generator) -> np.ndarray:
-        """See Goals."""
         return self.seen[random.integers(len(self.seen), size=count)]
 
     def contains(self, goals: np.ndarray) -> np.ndarray:
@@ -125,7 +121,6 @@ class SeenGoals:
         return np.asarray(distance <= _ROUGH * self._tree.query(self.seen[nearest], k=2)[0][:, 1])
 
     def __str__(self) -> str:
-        """See Goals."""
         low, high = 1e3 * self.seen.min(axis=0), 1e3 * self.seen.max(axis=0)
         told = (f"{a:.0f} to {b:.0f}" for a, b in zip(low, high, strict=True))
         return f"{len(self.seen)} tips, {', '.join(told)} mm"
@@ -137,7 +132,7 @@ class SeenGoals:
 
 @dataclass(frozen=True, eq=False)
 class OneGoal:
-    """A single one.
+    """A single goal.
 
     Attributes:
         place: (3,) [m].
@@ -146,15 +141,12 @@ class OneGoal:
     place: np.ndarray
 
     def sample(self, count: int, random: np.random.Generator) -> np.ndarray:
-        """See Goals."""
         return np.tile(self.place, (count, 1))
 
     def contains(self, goals: np.ndarray) -> np.ndarray:
-        """See Goals."""
         return np.linalg.norm(goals - self.place, axis=1) < 1e-9
 
     def __str__(self) -> str:
-        """See Goals."""
         return "(" + ", ".join(f"{1e3 * each:.4g}" for each in self.place) + ") mm"
 
 

@@ -38,7 +38,6 @@ class RodEnv(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """See gymnasium.Env."""
         super().reset(seed=seed)
         if seed is not None:
             self._core.reseed(seed)
@@ -46,7 +45,6 @@ class RodEnv(gymnasium.Env):
         return self._core.observe()[0], {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """See gymnasium.Env."""
         outcome = self._core.step(np.asarray(action)[None])
         info = {"distance": float(outcome.distances[0]), "broken": bool(outcome.broken[0])}
         seen = self._core.observe()[0]
@@ -72,7 +70,7 @@ class RodVectorEnv(gymnasium.vector.VectorEnv):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """See gymnasium.vector.VectorEnv; the runs share one seed."""
+        """As gymnasium says; the runs share one seed."""
         if isinstance(seed, list):
             raise UserError("seed: is one for all runs of a batch, must not be a list")
         if seed is not None:
@@ -83,7 +81,6 @@ class RodVectorEnv(gymnasium.vector.VectorEnv):
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """See gymnasium.vector.VectorEnv."""
         outcome, seen = self._core.step(np.asarray(actions)), self._core.observe()
         infos: dict[str, Any] = {"distance": outcome.distances, "broken": outcome.broken}
         done = outcome.done

@@ -99,7 +99,6 @@ class Reaching:
     def episodes(
         self, count: int, random: np.random.Generator, goals: np.ndarray | None = None
     ) -> Episodes:
-        """See Task."""
         if goals is None:
             goals = self.goals.sample(count, random)
         else:

@@ -72,7 +72,6 @@ class LinearisedModel:
     def rollout(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See Model."""
         states, rows = np.broadcast_to(state, (len(inputs), len(state))), []
         for tick in range(inputs.shape[1] - 1):
             states = self.step(states, inputs[:, tick], inputs[:, tick + 1], parameters, dt)
@@ -82,7 +81,6 @@ class LinearisedModel:
     def rollout_tips(
         self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See Model."""
         states = self.rollout(state, inputs, parameters, dt)
         rows = states.reshape(-1, states.shape[2])
         poses = self.observe((TIP,), rows, None, parameters[None])[TIP]

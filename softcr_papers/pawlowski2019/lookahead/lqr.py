@@ -49,7 +49,6 @@ class Lqr(RiccatiMpc):
     settings: LqrSettings
 
     def __init__(self, context: ControlContext, settings: LqrSettings) -> None:
-        """See LookaheadMpc."""
         self._printed = PrintedRegulator(context.model) if settings.form == "printed" else None
         super().__init__(context, settings)
 
@@ -81,7 +80,6 @@ class Lqr(RiccatiMpc):
         return Plan(inputs, rollout.tip_path(0).copy(), costs)
 
     def reset(self) -> None:
-        """See LookaheadMpc."""
         super().reset()
         if self._printed is not None:
             self._printed.reset()

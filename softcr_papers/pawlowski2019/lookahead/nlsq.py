@@ -65,7 +65,6 @@ class Nlsq(LookaheadMpc):
     settings: NlsqSettings
 
     def __init__(self, context: ControlContext, settings: NlsqSettings) -> None:
-        """See LookaheadMpc."""
         super().__init__(context, settings)
         self._blocks = settings.block_sizes
         self._perturbation = settings.perturbation * self._inputs.range

@@ -34,7 +34,7 @@ class Motion:
     costs: np.ndarray
 
     def row(self, index: int) -> "Motion":
-        """One of them."""
+        """One motion of the batch."""
         one = slice(index, index + 1)
         terms = {name: each[one] for name, each in self.terms.items()}
         return Motion(self.states[one], self.inputs[one], self.tips[one], terms, self.costs[one])

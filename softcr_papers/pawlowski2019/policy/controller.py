@@ -77,7 +77,7 @@ class PolicyController:
         self._decisions = 0
 
     def take_over(self, packets: Sequence[CommandPacket]) -> None:
-        """See Controller."""
+        """Go on from the last packets of another controller."""
         self._sent.take_over(packets)
 
     def command(self, observation: Observation) -> np.ndarray:

@@ -19,7 +19,7 @@ from softcr_models.lie.kernel import (
     logarithm,
     transport_wrench,
 )
-from softcr_papers.pawlowski2019.reference.section_text import (
+from softcr_papers.pawlowski2019.reference.section_kernels import (
     add_drag,
     add_lines,
     balance,

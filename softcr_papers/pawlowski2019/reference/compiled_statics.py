@@ -18,7 +18,7 @@ from softcr_models.lie.kernel import (
     logarithm,
     orthonormalise,
 )
-from softcr_papers.pawlowski2019.reference.section_text import (
+from softcr_papers.pawlowski2019.reference.section_kernels import (
     balance,
     copy_pose,
     eliminate,

@@ -1,6 +1,6 @@
-"""The door to the compiled reference solvers; see `constant_curvature.kernel`, its twin.
+"""Lazy loader of the compiled reference solvers; see `constant_curvature.kernel`, its twin.
 
-Their text inlines functions of other files, whose edits numba's cache does not see, so the cache
+Their kernels inline functions of other files, whose edits numba's cache does not see, so the cache
 lies in a folder whose name is a digest of all of them.
 """
 
@@ -52,7 +52,7 @@ def _loaded(name: str) -> ModuleType:
 
 def _digest(simd: str) -> str:
     here, below = Path(__file__).parent, Path(lie.__file__).parent
-    texts = [*here.glob("compiled_*.py"), here / "section_text.py", here / "numbers.py"]
+    texts = [*here.glob("compiled_*.py"), here / "section_kernels.py", here / "numbers.py"]
     digest = hashlib.sha256()
     for source in sorted([*texts, *below.glob("*.py"), Path(simd)]):
         digest.update(source.read_bytes())

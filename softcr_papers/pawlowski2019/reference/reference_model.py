@@ -147,7 +147,6 @@ class ReferenceModel(CompiledModel):
         return np.concatenate((strains.ravel(), np.zeros(size)))
 
     def warm_up(self) -> None:
-        """See Model."""
         numbers = nominal_parameters(self.parameters)
         state = self.equilibrium(self.inputs.rest, numbers)
         levels = np.tile(self.inputs.rest, (2, 2, 1))
@@ -157,7 +156,6 @@ class ReferenceModel(CompiledModel):
     def _advance(
         self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
-        """See CompiledModel."""
         rod, motion = self.body, self.motion
         out = np.empty((len(levels), levels.shape[1] - 1, self.state.size))
         base, substeps = base_pose(rod), math.ceil(dt / self.settings.longest_step - 1e-9)

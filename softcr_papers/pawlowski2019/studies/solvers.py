@@ -34,7 +34,6 @@ class SteppedArm(Arm):
     levels: tuple[tuple[float, ...], ...] = ((1.0,),)
 
     def tensions(self, periods: int) -> np.ndarray:
-        """See Arm."""
         step = (np.arange(periods) * PERIOD / self.hold + 1e-9).astype(int) % len(self.levels)
         return np.array(self.levels)[step] * [each.top for each in self.tendons]
 

@@ -15,7 +15,7 @@ from surrogate_models import SMALL, quick_fits, small_network
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.files import checkpoints
-from softcr_models.model import told_by
+from softcr_models.model import counts_and_warnings
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 from softcr_models.surrogate import files
@@ -390,18 +390,18 @@ def test_a_network_tells_that_it_is_asked_outside_its_range():
     low, high = np.array(model.network.inputs.low), np.array(model.network.inputs.high)
     for numbers in (low, high):
         model.step(states, levels, levels, numbers[None], model.network.period)
-    assert told_by(model) == ({"outside": 0}, [])
+    assert counts_and_warnings(model) == ({"outside": 0}, [])
     outside = np.stack((1.1 * high, model.nominal_parameters))
     heavier = model.nominal_parameters * [1.0, 2.0, 1.0]
     model.step(states, levels, levels, outside, model.network.period)
-    assert told_by(model)[0] == {"outside": 1}
+    assert counts_and_warnings(model)[0] == {"outside": 1}
     model.step(states, levels, levels, heavier[None], model.network.period)
-    counts, lines = told_by(model)
+    counts, lines = counts_and_warnings(model)
     assert counts == {"outside": 2}
     assert len(lines) == 1
     assert lines[0].startswith(f"tip_mass {heavier[1]:.4g}: ")
     model.step(states, levels, levels, model.nominal_parameters[None], model.network.period)
-    assert told_by(model) == (counts, [])
+    assert counts_and_warnings(model) == (counts, [])
 
 
 def test_what_a_filter_rounds_does_not_move_the_tip():

@@ -1,4 +1,4 @@
-"""Text for compiled loops: strains of a section from its wrench, rates along the rod, elimination.
+"""Functions that are inlined into compiled loops: strains, rates along the rod, elimination.
 
 `lam` (6,) is the total internal wrench, of the material and of the lines and muscles that run
 through a section: K (xi - xi*) + C xi + A + sum T [e; r x e]. With it the balance (2.32) is

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from softcr_hardware.ethercat.driver import ValveReport
-from softcr_hardware.ethercat.report_board import ReportBoard
+from softcr_hardware.ethercat.shared_report import SharedReport
 from softcr_hardware.safety.safety import Action, Decision
 
 
@@ -29,8 +29,8 @@ def same(one, other):
 
 @pytest.fixture
 def ends():
-    reader = ReportBoard(3)
-    writer = ReportBoard(3, os.dup(reader.file))
+    reader = SharedReport(3)
+    writer = SharedReport(3, os.dup(reader.file))
     yield writer, reader
     writer.close()
     reader.close()

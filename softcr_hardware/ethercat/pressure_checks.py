@@ -1,4 +1,4 @@
-"""Which pressure samples are believed: the door that every value of a sensor comes through.
+"""Checks of the pressure sensors: which of their samples are accepted.
 
 Compiled, as the pressure loop: it is looked at a thousand times a second.
 """

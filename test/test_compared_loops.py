@@ -8,7 +8,7 @@ from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import load_robot
 from softcr_models.models import make_model
 from softcr_simulation import drifting_plant
-from softcr_simulation.drifting_plant import DriftingPlant, between, far_ends
+from softcr_simulation.drifting_plant import DriftingPlant, between, worst_drift
 from softcr_simulation.plant_errors import DRAWN, PlantErrors, about_field, load_plant_errors
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Cell, StudySettings
@@ -103,7 +103,7 @@ def test_every_loop_is_on_every_plant_and_ours_at_rest():
 
 
 def test_a_drift_goes_to_the_farther_ends_of_the_spreads():
-    end = far_ends(TYPICAL)
+    end = worst_drift(TYPICAL)
     for name in TYPICAL.changed():
         about = about_field(name)
         if about.group in DRAWN[:3]:

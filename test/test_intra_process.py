@@ -12,7 +12,7 @@ import rclpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from neighbour_blocks import Doubler, Keeper
+from intra_process_blocks import Doubler, Keeper
 
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
@@ -20,8 +20,8 @@ from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.ros import realtime
 from softcr_runtime.ros.block_node import block_node_class
+from softcr_runtime.ros.intra_process import IntraProcess
 from softcr_runtime.ros.mailbox import Mailbox
-from softcr_runtime.ros.neighbours import Neighbours
 from softcr_runtime.ros.run_blocks import main, node_class
 from softcr_runtime.wire.messages import pressures_to_message
 from softcr_runtime.wire.topics import TOPICS, qos
@@ -44,17 +44,17 @@ class World:
     def __init__(self):
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
-        inside = Neighbours()
+        inside = IntraProcess()
         self.doubler = self._node(Doubler, "doubler", inside)
         self.keeper = self._node(Keeper, "keeper", inside)
-        self.far = self._node(Keeper, "far", Neighbours())
+        self.far = self._node(Keeper, "far", IntraProcess())
         self.nodes = [self.doubler, self.keeper, self.far]
         self._rest = rclpy.create_node("rest", context=self.context)
         kind = TOPICS[STATE].message_class()
         self._states = self._rest.create_publisher(kind, STATE, qos(STATE))
 
-    def _node(self, block, name, neighbours):
-        return block_node_class(block, name)(neighbours=neighbours, context=self.context)
+    def _node(self, block, name, intra_process):
+        return block_node_class(block, name)(intra_process=intra_process, context=self.context)
 
     def begin(self):
         for node in self.nodes:
@@ -219,7 +219,7 @@ def _read(thing, received):
 
 
 def test_a_delivery_ends_a_wait_and_the_newest_are_kept(mail):
-    deliver = mail.add_hatch("topic", _read, depth=2)
+    deliver = mail.add_direct("topic", _read, depth=2)
     deliver(1)  # to a closed one
     mail.open()
     assert mail.get(0.0) is None

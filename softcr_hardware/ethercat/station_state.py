@@ -40,7 +40,7 @@ class KeptZero(_Kept):
     nominal: tuple[float, ...] = Field(min_length=1, description="[V]")
 
 
-class KeptState:
+class StationState:
     """The files of one station.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Threadlike actuators on any route through a piecewise constant-curvature arm (Dalenberg, IV-D).
+"""Threadlike actuators on any route through a constant-curvature arm (Dalenberg, IV-D).
 
 Renda et al. (2022), as used in the thesis, eqs. (39) to (48): a cross-section at the material
 abscissa X has the strain xi = [p; k], the tangent and the curvature of the centre line in its own
@@ -14,8 +14,6 @@ them. For threads parallel to the centre line see `tendons`: B is known in close
 from collections.abc import Callable
 
 import numpy as np
-
-from softcr_models.constant_curvature.kinematics import coverage_of
 
 Route = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Material abscissae (k,) [m] -> offsets (k, 2) from the centre line [m], their slopes (k, 2)."""
@@ -90,8 +88,8 @@ def thread_lengths(
 def _nodes(rest_lengths: np.ndarray, end: float, order: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Abscissae (k,) and weights (k,) of each section's covered part [m]."""
     points, weights = np.polynomial.legendre.leggauss(order)
-    covered = coverage_of(np.array([end]), rest_lengths)[0] * rest_lengths
     begins = np.cumsum(rest_lengths) - rest_lengths
+    covered = np.clip(end - begins, 0.0, rest_lengths)
     return [
         (begin + 0.5 * length * (points + 1.0), 0.5 * length * weights)
         for begin, length in zip(begins, covered, strict=True)

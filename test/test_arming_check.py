@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lying_sensors import DT, MEASURED, WIDE, Bench, station
 
-from softcr_hardware.ethercat.arming_test import REST
+from softcr_hardware.ethercat.arming_check import REST
 from softcr_hardware.safety.safety import Latch
 from softcr_models import load_robot
 

@@ -12,7 +12,7 @@ _REPLY_TIME = 0.1  # [s]
 _HEADER = 14  # bytes of Ethernet's own
 
 
-def roll_call(source: bytes) -> bytes:
+def counting_frame(source: bytes) -> bytes:
     """The frame, from an adapter of address `source` (6 bytes)."""
     # register 0, which tells the kind of a slave; one byte
     datagram = struct.pack("<BBHHHHBH", _BROADCAST_READ, 0, 0, 0, 1, 0, 0, 0)
@@ -40,7 +40,7 @@ def count_terminals(interface: str) -> int:
     """
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERCAT)) as wire:
         wire.bind((interface, ETHERCAT))
-        wire.send(roll_call(wire.getsockname()[4]))
+        wire.send(counting_frame(wire.getsockname()[4]))
         deadline = time.monotonic() + _REPLY_TIME
         while (left := deadline - time.monotonic()) > 0.0:
             wire.settimeout(left)

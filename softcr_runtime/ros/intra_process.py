@@ -22,7 +22,7 @@ class _Listener:
     deliver: Deliver
 
 
-class Neighbours:
+class IntraProcess:
     """The nodes of one process, and which topics they have between them.
 
     Offers and listeners change in the executor's thread only, which all of the nodes share; values

@@ -1,4 +1,4 @@
-"""The newest ValveReport in memory that two processes share: told in every cycle, waking nobody.
+"""The newest ValveReport, in memory that two processes share; writing it wakes no process.
 
 One process writes, another one reads whenever it likes. A count before and behind each writing,
 odd while it is under way, tells the reader whether it has seen one report or parts of two (a
@@ -23,7 +23,7 @@ _LONGEST = 10_000  # characters of what is wrong with the bus, four bytes each a
 _ATTEMPTS = 1000  # a writer is done within microseconds, or has died
 
 
-class ReportBoard:
+class SharedReport:
     """One report, for `chambers` chambers.
 
     Attributes:

@@ -7,7 +7,7 @@ its own no more than that once the command has gone back.
 
 import numpy as np
 
-from softcr_hardware.ethercat.arming_test import RISE, ArmingTest, Phase
+from softcr_hardware.ethercat.arming_check import RISE, ArmingTest, Phase
 from softcr_hardware.ethercat.terminals import PressureRegulator, Station
 
 _LAGS, _MORE = 8.0, 0.15  # a step has settled after so many lags, and so long [s]
