@@ -2,6 +2,7 @@
 
 import ast
 import re
+from importlib.metadata import entry_points
 
 from import_graph import ROOT, edges, imports, modules, named
 
@@ -28,8 +29,10 @@ def package_of(name):
 
 
 def started():
-    """What a person starts: commands, studies, examples, launch files, `python -m` of a page."""
+    """Commands, studies, examples, launch files, `python -m` of a page, what papers declare."""
     found = {*COMMANDS, *map(module_of, study_files().values())}
+    for group in ("softcr.commands", "softcr.names"):
+        found |= {point.module for point in entry_points(group=group)}
     for folder in ("examples", "launch", "docs"):
         for path in ROOT.glob(f"{folder}/**/*.py"):
             found |= {*imports(ast.parse(path.read_text())), *named(path)}
