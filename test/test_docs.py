@@ -158,7 +158,30 @@ def test_each_link_leads_somewhere(page):
         if "://" in target:
             assert re.fullmatch(r"https://[\w.-]+\.\w+(/[\w./#?=&%~+-]*)?", target), target
         elif not target.startswith("#") and "_generated" not in target:
-            assert (page.parent / target.partition("#")[0]).exists(), target
+            path = page.parent / target.partition("#")[0]
+            assert path.resolve() in pages_of_results() or path.exists(), target
+
+
+@cache
+def pages_of_results() -> set[Path]:
+    """Those that the documentation's build makes from the tables."""
+    folder = DOCS / "results"
+    groups = {table.parents[1].name for table in folder.glob("tables/*/*/table.json")}
+    return {folder / f"{name}.md" for name in {"index", *groups}}
+
+
+def test_the_pages_of_results_are_made_from_the_tables(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(DOCS)
+    results = importlib.import_module("generate.results")
+    for table in (DOCS / "results").glob("tables/*/*/table.json"):
+        copy = tmp_path / table.relative_to(DOCS / "results")
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(table.read_bytes())
+    (tmp_path / "gone.md").write_text("of a group without a table")
+    made = results.write_results(tmp_path)
+    assert sorted(path.name for path in pages_of_results()) == made
+    assert sorted(path.name for path in tmp_path.glob("*.md")) == made
+    assert not [name for name in made if ".png" in (tmp_path / name).read_text()]
 
 
 @cache
