@@ -199,9 +199,10 @@ def said_by_the_code() -> list[str]:
 
 
 def messages() -> list[str]:
-    """First column of the tables of the troubleshooting page."""
-    lines = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").splitlines()
-    cells = [line.split("|")[1] for line in lines if line.startswith("|")]
+    """First column of the tables of symptoms on the troubleshooting page."""
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    tables = [part for part in page.split("\n\n") if part.startswith("| symptom |")]
+    cells = [line.split("|")[1] for table in tables for line in table.splitlines()]
     return [each for cell in cells for each in re.findall(r"`([^`]+)`", cell)]
 
 

@@ -20,7 +20,7 @@ from softcr_studies.robustness.pressure_faults import (
     outcomes,
 )
 
-PAGE = Path(__file__).parents[1] / "docs/reference/faults.md"
+PAGE = Path(__file__).parents[1] / "docs/reference/pressure_faults.md"
 WIDE, MEASURED, _, SECOND = COLUMNS
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
