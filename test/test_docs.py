@@ -251,3 +251,16 @@ def test_a_page_that_cannot_be_generated_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(interfaces, "pages", lambda: broken)
     with pytest.raises(generate.PageError, match=r"topics\.md .*'torsion'"):
         generate.write_all(tmp_path)
+
+
+def test_the_page_of_the_architecture_names_what_is_there(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    path = importlib.import_module("generate.sample_path")
+    assert [name for name in path.FILES if not (ROOT / name).is_file()] == []
+    page = (DOCS / "explanation/architecture.md").read_text(encoding="utf-8")
+    rooms = {each.name for each in ROOT.glob("softcr*/") if (each / "__init__.py").is_file()}
+    rows = page.split("| package | contents |")[1].split("\n\n")[0].splitlines()
+    named = "".join(row.split("|")[1] for row in rows if row)
+    assert set(re.findall(r"`(softcr\w*)`", named)) == rooms
+    files = re.findall(r"`(softcr_\w+/[\w/]+(?:\.py|/))`", page)
+    assert [name for name in files if not (ROOT / name).exists()] == []
