@@ -8,6 +8,7 @@ _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent)]
 
 from generate import write_all  # noqa: E402
+from generate.results import write_results  # noqa: E402
 
 project = "softcr"
 author = "the authors of softcr"
@@ -35,3 +36,4 @@ html_static_path = ["_static"]
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
 
 write_all()
+write_results()

@@ -17,6 +17,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,6 +48,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         bag = Path(sys.argv[1]) if len(sys.argv) > 1 else _run(Path(folder))
         frames = _frames(bag, Path(folder))
+    palette = _palette(frames)
+    frames = [each.quantize(palette=palette, dither=Image.Dither.NONE) for each in frames]
     frames[0].save(
         OUTPUT, save_all=True, append_images=frames[1:], optimize=True, loop=0,
         duration=1000 // FRAMES_PER_SECOND,
@@ -111,9 +114,20 @@ def _frames(bag: Path, folder: Path) -> list[Image.Image]:
 def _small(png: bytes) -> Image.Image:
     picture = Image.open(io.BytesIO(png)).convert("RGB")
     height = round(picture.height * WIDTH / picture.width)
-    return picture.resize((WIDTH, height), Image.Resampling.LANCZOS).quantize(
-        96, dither=Image.Dither.NONE
-    )
+    return picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
+
+
+def _palette(frames: list[Image.Image]) -> Image.Image:
+    """One palette for all frames: half of it for strong colours, which few pixels have."""
+    pixels = np.concatenate([np.asarray(each).reshape(-1, 3) for each in frames[::10]])
+    strong = np.ptp(pixels.astype(int), axis=1) > 60
+    colours: list[int] = []
+    for group in (pixels[strong], pixels[~strong]):
+        image = Image.fromarray(group[None]).quantize(32)
+        colours += ((image.getpalette() or []) + [0] * 96)[:96]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours + colours[-3:] * 192)
+    return palette
 
 
 def _play(bag_path: Path, begun: threading.Event) -> None:

@@ -19,9 +19,7 @@ PICTURES = {
     "run": "{run}/figures/tip_tracking.png",
     "report": "{run}/figures/shape.png",
     "eight": "{eight}/figures/tip_path.png",
-    "own_robot": "{own_robot}/figures/bending_compliance.png",
     "identified": "results/identification/latest/motion.png",
-    "horizon": "{horizon}/figures/tip_error.png",
     "replay": "replayed_with_ukf/comparison.png",
 }
 WIDTH = 760  # [px]

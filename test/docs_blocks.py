@@ -61,7 +61,7 @@ def pages() -> list[Path]:
     """Every page that people write."""
     found = (path for path in sorted(DOCS.rglob("*.md")))
     kept = [path for path in found if not set(path.relative_to(DOCS).parts) & set(UNREAD)]
-    return [ROOT / "README.md", *kept, DOCS / "results" / "index.md"]
+    return [ROOT / "README.md", *kept]
 
 
 def blocks(page: Path) -> list[Block]:

@@ -158,7 +158,30 @@ def test_each_link_leads_somewhere(page):
         if "://" in target:
             assert re.fullmatch(r"https://[\w.-]+\.\w+(/[\w./#?=&%~+-]*)?", target), target
         elif not target.startswith("#") and "_generated" not in target:
-            assert (page.parent / target.partition("#")[0]).exists(), target
+            path = page.parent / target.partition("#")[0]
+            assert path.resolve() in pages_of_results() or path.exists(), target
+
+
+@cache
+def pages_of_results() -> set[Path]:
+    """Those that the documentation's build makes from the tables."""
+    folder = DOCS / "results"
+    groups = {table.parents[1].name for table in folder.glob("tables/*/*/table.json")}
+    return {folder / f"{name}.md" for name in {"index", *groups}}
+
+
+def test_the_pages_of_results_are_made_from_the_tables(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(DOCS)
+    results = importlib.import_module("generate.results")
+    for table in (DOCS / "results").glob("tables/*/*/table.json"):
+        copy = tmp_path / table.relative_to(DOCS / "results")
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(table.read_bytes())
+    (tmp_path / "gone.md").write_text("of a group without a table")
+    made = results.write_results(tmp_path)
+    assert sorted(path.name for path in pages_of_results()) == made
+    assert sorted(path.name for path in tmp_path.glob("*.md")) == made
+    assert not [name for name in made if ".png" in (tmp_path / name).read_text()]
 
 
 @cache
@@ -176,9 +199,10 @@ def said_by_the_code() -> list[str]:
 
 
 def messages() -> list[str]:
-    """First column of the tables of the troubleshooting page."""
-    lines = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").splitlines()
-    cells = [line.split("|")[1] for line in lines if line.startswith("|")]
+    """First column of the tables of symptoms on the troubleshooting page."""
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    tables = [part for part in page.split("\n\n") if part.startswith("| symptom |")]
+    cells = [line.split("|")[1] for table in tables for line in table.splitlines()]
     return [each for cell in cells for each in re.findall(r"`([^`]+)`", cell)]
 
 
@@ -193,8 +217,14 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) < 120
 
 
-def test_the_moving_picture_is_small():
-    assert (DOCS / "_static" / "view.gif").stat().st_size < 3e6
+def test_the_pictures_are_few_and_small():
+    listed = subprocess.run(
+        ["git", "ls-files", "*.png", "*.gif", "*.jpg", "*.svg"], cwd=ROOT, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    assert sum((ROOT / name).stat().st_size for name in listed.stdout.splitlines()) < 3e6
 
 
 def test_every_service_of_ours_is_on_the_page_of_who_may_call_it():
@@ -221,3 +251,16 @@ def test_a_page_that_cannot_be_generated_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(interfaces, "pages", lambda: broken)
     with pytest.raises(generate.PageError, match=r"topics\.md .*'torsion'"):
         generate.write_all(tmp_path)
+
+
+def test_the_page_of_the_architecture_names_what_is_there(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    path = importlib.import_module("generate.sample_path")
+    assert [name for name in path.FILES if not (ROOT / name).is_file()] == []
+    page = (DOCS / "explanation/architecture.md").read_text(encoding="utf-8")
+    rooms = {each.name for each in ROOT.glob("softcr*/") if (each / "__init__.py").is_file()}
+    rows = page.split("| package | contents |")[1].split("\n\n")[0].splitlines()
+    named = "".join(row.split("|")[1] for row in rows if row)
+    assert set(re.findall(r"`(softcr\w*)`", named)) == rooms
+    files = re.findall(r"`(softcr_\w+/[\w/]+(?:\.py|/))`", page)
+    assert [name for name in files if not (ROOT / name).exists()] == []

@@ -1,4 +1,4 @@
-"""The fault matrix of docs/reference/faults.md is what the tests of its cells say."""
+"""The fault matrix of docs/troubleshooting.md is what the tests of its cells say."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import test_valve_driver
 from softcr_hardware.emulation.faults import FAULT_KINDS
 from softcr_hardware.safety.safety import Action
 
-PAGE = Path(__file__).parents[1] / "docs/reference/faults.md"
+PAGE = Path(__file__).parents[1] / "docs/troubleshooting.md"
 
 # column -> fault -> action that it ends in, and words that are said
 TESTED = {
@@ -29,8 +29,9 @@ TESTED = {
 
 
 def rows():
-    """The cells of the page's first table by row."""
-    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    """The cells of the page's fault matrix by row."""
+    table = PAGE.read_text().split("\n| fault | cameras |")[1].split("\n\n")[0]
+    lines = f"| fault | cameras |{table}".splitlines()
     columns, _, *table = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
     length = len(FAULT_KINDS)
     return {row[0]: dict(zip(columns[1:], row[1:], strict=True)) for row in table[:length]}

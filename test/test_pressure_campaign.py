@@ -1,5 +1,6 @@
 """The campaign of pressure faults: a small grid of it, and the whole against the page of faults."""
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from softcr_studies.robustness.pressure_faults import (
     outcomes,
 )
 
-PAGE = Path(__file__).parents[1] / "docs/reference/faults.md"
+PAGE = Path(__file__).parents[1] / "docs/reference/pressure_faults.csv"
 WIDE, MEASURED, _, SECOND = COLUMNS
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
@@ -94,9 +95,8 @@ def test_a_cell_of_the_study_has_the_figures_of_its_runs():
 
 def page_rows():
     """Fault -> its cells on the page."""
-    lines = PAGE.read_text().split("| case | ")[1].splitlines()[2:]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line]
-    return {row[0]: row[1:] for row in rows[: len(FAULTS)]}
+    with PAGE.open(encoding="utf-8", newline="") as file:
+        return {row[0]: row[1:] for row in list(csv.reader(file))[1:]}
 
 
 def test_the_page_has_every_fault():

@@ -14,6 +14,7 @@ from generate import (
     plant_errors,
     robot_drawing,
     robot_schema,
+    sample_path,
     settings_tables,
 )  # fmt: skip
 
@@ -24,6 +25,7 @@ class PageError(RuntimeError):
 
 _MODULES = (
     interfaces, settings_tables, robot_schema, robot_drawing, plant_errors, commands, pictures,
+    sample_path,
 )  # fmt: skip
 FOLDER = Path(__file__).resolve().parents[1] / "_generated"
 

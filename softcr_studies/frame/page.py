@@ -121,7 +121,9 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
             tables="\n\n".join(tables_of_groups), groups="\n".join(ordered)
         )
         for path, text in pages.items():
-            path.write_text(text, encoding="utf-8")
+            # what is as it was keeps its time, so that sphinx reads only what has changed
+            if not path.is_file() or path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
         return list(pages)
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None

@@ -3,7 +3,7 @@
     pi' = -Gamma Y^T e
 
 The proof knows nothing of bounds. They are for what it leaves out: (25) divides by a length, and
-with an inferred state the estimates can drift (docs/explanation/constant_curvature.md). Each can be
+with an inferred state the estimates can drift (docs/papers/dalenberg2024.md). Each can be
 switched off by an infinite or a zero value.
 """
 

@@ -15,7 +15,7 @@ class ApccSettings(BaseModel):
     `jacobian_state` decides at which configuration the Jacobian and the secondary objective are
     taken. The thesis says "the state of the virtual model", which Algorithm 2 infers; but then the
     inferred elongations absorb the lengths' errors, nothing couples these to the tip any more, and
-    the estimates diverge (docs/explanation/constant_curvature.md). `commanded` takes the command,
+    the estimates diverge (docs/papers/dalenberg2024.md). `commanded` takes the command,
     `inferred` reads the thesis literally, `true` is what the proof assumes and exists in tests.
     """
 

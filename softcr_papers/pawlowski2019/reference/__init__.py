@@ -2,5 +2,5 @@
 
 They follow B. Pawlowski, Modeling, Simulation, and Control of Soft Robots, MSc thesis, Colorado
 State University, 2019, on the same robot files: statics by shooting on a Lie group and by Chebyshev
-collocation. docs/explanation/reference_solvers.md says where the thesis is corrected.
+collocation. docs/papers/pawlowski2019.md says where the thesis is corrected.
 """
