@@ -28,9 +28,9 @@ from softcr_models.rod_model.rows import poses_of_rows
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.values import ArmSections, Pose, StateEstimate
 from softcr_simulation.arm_plant import ArmPlant
+from softcr_simulation.errors.plant_errors import FOLDER, SAME_STRUCTURE
+from softcr_simulation.errors.presets import errors_of
 from softcr_simulation.plant import Measurement, Mismatch, SensorModel, SimulatedPlant, Surroundings
-from softcr_simulation.plant_errors import FOLDER, SAME_STRUCTURE
-from softcr_simulation.plant_presets import errors_of
 from softcr_simulation.scripted_loads import in_words, load_script
 from softcr_simulation.structural_plant import StructuralPlant
 

@@ -26,13 +26,13 @@ from softcr_models.rod.description import pose_sensors, rod_inputs
 from softcr_models.rod_model.rod_model import sensor_pose
 from softcr_models.rod_model.tendon_lengths import tendon_lengths
 from softcr_simulation.beam.beam import Beam
-from softcr_simulation.different_robot import different_robot
+from softcr_simulation.errors.different_robot import different_robot
+from softcr_simulation.errors.plant_errors import CURVATURE, PlantErrors, require_meaning
 from softcr_simulation.plant import Measurement, Surroundings, passes
 from softcr_simulation.plant_effects.acting_pressures import ActingPressures
 from softcr_simulation.plant_effects.camera import Camera
 from softcr_simulation.plant_effects.softening import Softening
 from softcr_simulation.plant_effects.valves import Valves
-from softcr_simulation.plant_errors import CURVATURE, PlantErrors, require_meaning
 
 _PIECE = 0.003
 """Longest step of body and pressures [s]."""

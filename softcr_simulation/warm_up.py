@@ -7,7 +7,7 @@ import numpy as np
 from softcr_models.robots.robot import load_robot
 from softcr_models.warm_up import Part
 from softcr_simulation.beam.beam import Beam
-from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_simulation.structural_plant import StructuralPlant
 
 _HERE = Path(__file__).parent

@@ -7,9 +7,9 @@ from softcr_control.controller_file import named_settings
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import load_robot
 from softcr_models.models import make_model
-from softcr_simulation import drifting_plant
-from softcr_simulation.drifting_plant import DriftingPlant, between, worst_drift
-from softcr_simulation.plant_errors import DRAWN, PlantErrors, about_field, load_plant_errors
+from softcr_simulation.errors import drifting_plant
+from softcr_simulation.errors.drifting_plant import DriftingPlant, between, worst_drift
+from softcr_simulation.errors.plant_errors import DRAWN, PlantErrors, about_field, load_plant_errors
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Cell, StudySettings
 from softcr_studies.frame.results import Results

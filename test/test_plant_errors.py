@@ -5,14 +5,14 @@ import pytest
 
 from softcr_models import UserError, load_robot
 from softcr_models.files.yaml_files import validated
-from softcr_simulation.plant_errors import (
+from softcr_simulation.errors.plant_errors import (
     PlantErrors,
     about_field,
     available_plant_errors,
     load_plant_errors,
     require_meaning,
 )
-from softcr_simulation.plant_presets import errors_of
+from softcr_simulation.errors.presets import errors_of
 
 ROBOT = load_robot("licher2025")
 

@@ -9,12 +9,12 @@ from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import rod_inputs
 from softcr_simulation.beam.beam import Beam
 from softcr_simulation.beam.element import moved, relative_log, strain_maps
-from softcr_simulation.different_robot import different_robot
+from softcr_simulation.errors.different_robot import different_robot
+from softcr_simulation.errors.plant_errors import PlantErrors, load_plant_errors
 from softcr_simulation.plant_effects.acting_pressures import ActingPressures
 from softcr_simulation.plant_effects.camera import Camera
 from softcr_simulation.plant_effects.softening import Softening
 from softcr_simulation.plant_effects.valves import Valves
-from softcr_simulation.plant_errors import PlantErrors, load_plant_errors
 from softcr_simulation.plants import RodPlant, RodPlantSettings
 from softcr_simulation.structural_plant import StructuralPlant
 

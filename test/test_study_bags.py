@@ -13,7 +13,7 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_runtime.wire.messages import pressures_to_message
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 from softcr_tools import report
 from softcr_tools.replay.offline import replay

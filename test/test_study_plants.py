@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softcr_models import load_robot
-from softcr_simulation.plant_errors import PlantErrors, about_field
+from softcr_simulation.errors.plant_errors import PlantErrors, about_field
 from softcr_studies.loops.closed_loop import mean_error_mm
 from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 from softcr_studies.robustness.plants import NAMED, STUDY, cases

@@ -15,7 +15,7 @@ from softcr_models import load_robot
 from softcr_models.rod.description import rod_inputs
 from softcr_papers.licher2025.studies import adaptation, compliance
 from softcr_runtime.bags.reading import Bag
-from softcr_simulation.different_plant import Difference, plant_of
+from softcr_simulation.errors.different_plant import Difference, plant_of
 from softcr_studies.control.rate import CASES as RATES
 from softcr_studies.frame.catalogue import load_study, study_files
 from softcr_studies.frame.cell import Cell

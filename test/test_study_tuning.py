@@ -22,7 +22,7 @@ from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.catalogue import load_study
 from softcr_studies.frame.runner import Runner

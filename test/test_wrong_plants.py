@@ -8,7 +8,7 @@ import pytest
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
 from softcr_models import load_robot
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_studies.loops import tracking_loop

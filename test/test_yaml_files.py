@@ -16,7 +16,7 @@ from softcr_models.files.yaml_files import available
 from softcr_models.robots.obstacle_files import load_obstacles
 from softcr_models.robots.robot import WORDS
 from softcr_runtime.settings import registry
-from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_simulation.scripted_loads import load_script
 
 CONFIG = config_directory()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from generate.markdown import table
-from softcr_simulation.plant_errors import (
+from softcr_simulation.errors.plant_errors import (
     PlantErrors,
     about_field,
     available_plant_errors,

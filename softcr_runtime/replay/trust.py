@@ -19,7 +19,7 @@ from softcr_models.prediction import ON_GPU
 from softcr_runtime.settings import registry
 
 _WITHOUT_NAMES = (
-    "softcr_control.feedforward:Feedforward",
+    "softcr_control.open_loop.feedforward:Feedforward",
     "softcr_papers.dalenberg2024.apcc.block:ApccBlock",
 )
 _HOUSE = frozenset({*registry.places(), *MODELS.values(), *_WITHOUT_NAMES, ON_GPU})

@@ -103,11 +103,11 @@ _OWN: Names = {
             "moves the tip to poses, along paths or after a stream, as requested during the run",
         ),
         "strain_setpoints": Entry(
-            "softcr_control.strain_references:StrainSetpoints",
+            "softcr_control.reference.strain_references:StrainSetpoints",
             "shapes of a strain robot, one after the other",
         ),
         "strain_sines": Entry(
-            "softcr_control.strain_references:StrainSines", "sinusoidal strains of a strain robot"
+            "softcr_control.reference.strain_references:StrainSines", "sinusoidal strains of a strain robot"
         ),
     },
 }  # fmt: skip

@@ -6,10 +6,10 @@ import numpy as np
 
 from softcr_models.robots.robot import Robot
 from softcr_models.room_kernels import compiled
+from softcr_simulation.errors.plant_errors import PLAYS, PlantErrors
 from softcr_simulation.plant_effects.creep import late_share
 from softcr_simulation.plant_effects.hose import through_hose
 from softcr_simulation.plant_effects.hysteresis import through_plays
-from softcr_simulation.plant_errors import PLAYS, PlantErrors
 
 
 @compiled

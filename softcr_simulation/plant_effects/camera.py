@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_simulation.plant_errors import PlantErrors
+from softcr_simulation.errors.plant_errors import PlantErrors
 
 
 class Camera:

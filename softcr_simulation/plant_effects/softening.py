@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from softcr_simulation.plant_errors import CYCLES
+from softcr_simulation.errors.plant_errors import CYCLES
 
 
 class Softening:

@@ -13,7 +13,7 @@ from softcr_models.rod_model.rows import interval_counts
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_studies.frame.cell import Cell, Result
 from softcr_studies.frame.study import Metric, Must, Seeds, Study, StudySettings
 from softcr_studies.loops.closed_loop import mean_error_mm

@@ -11,7 +11,7 @@ from softcr_models import Robot, load_robot
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.values import StateEstimate
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study
 from softcr_studies.loops.closed_loop import mean_error_mm
 from softcr_studies.loops.compared_loops import LOOPS, OURS, PLAIN, WITHOUT

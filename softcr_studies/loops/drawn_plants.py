@@ -14,7 +14,7 @@ import numpy as np
 
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
-from softcr_simulation.plant_errors import PlantErrors, about_field
+from softcr_simulation.errors.plant_errors import PlantErrors, about_field
 from softcr_studies.frame.study import Cell, Result, Results, Row
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.closed_loop import mean_error_mm

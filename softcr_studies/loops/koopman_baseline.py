@@ -29,7 +29,7 @@ from softcr_models import Robot
 from softcr_models.errors import UserError
 from softcr_models.kernel_cache import cache_home
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
-from softcr_simulation.different_plant import Difference, DifferentPlant
+from softcr_simulation.errors.different_plant import Difference, DifferentPlant
 from softcr_studies.frame.code_version import code_version
 from softcr_studies.loops.closed_loop import mean_error_mm
 from softcr_studies.loops.tracking_loop import (

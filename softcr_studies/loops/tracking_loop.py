@@ -33,8 +33,8 @@ from softcr_runtime.blocks.virtual import Observer
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import build_settings
-from softcr_simulation.different_plant import Difference, DifferentPlant, plant_of
-from softcr_simulation.plant_errors import PlantErrors
+from softcr_simulation.errors.different_plant import Difference, DifferentPlant, plant_of
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plants import RodPlant
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Result

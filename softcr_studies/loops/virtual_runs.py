@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from softcr_control.scripted_commands import ScriptedCommands
+from softcr_control.open_loop.scripted_commands import ScriptedCommands
 from softcr_estimation import EstimatorSettings
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_estimation.model_filter import EVERYTHING, ModelFilter

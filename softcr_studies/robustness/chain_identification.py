@@ -12,7 +12,7 @@ from softcr_models import Robot, load_robot
 from softcr_models.chain.identification import identify_chain
 from softcr_models.identification.measured_groups import TIP_POSITION
 from softcr_models.identification.rod_identification import Recording
-from softcr_simulation.plant_errors import PlantErrors
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
-from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Cell, Must, Result, Study
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.compared_loops import (

@@ -18,8 +18,8 @@ from softcr_control.reference.references import SampledReference
 from softcr_models import load_robot
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.virtual_run import run_blocks
-from softcr_simulation.drifting_plant import DriftingPlant, between, worst_drift
-from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.errors.drifting_plant import DriftingPlant, between, worst_drift
+from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import (
     Cell,
     Metric,

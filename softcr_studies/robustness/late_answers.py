@@ -17,7 +17,7 @@ from softcr_runtime.blocks.system import Computing, Missing, Stop, System
 from softcr_runtime.console.panels import panels
 from softcr_runtime.settings.node_settings import Seconds, build_settings
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
-from softcr_simulation.plant_errors import SAME_STRUCTURE
+from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_studies.frame.results import Results
 from softcr_studies.frame.study import Cell, Metric, Must, Result, Seeds, Study, StudySettings
 from softcr_studies.loops.closed_loop import closed_loop, tracked

@@ -19,7 +19,7 @@ from PIL import Image
 
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
 from softcr_studies.loops import tracking_study

@@ -3,7 +3,7 @@ in circles of two speeds."""
 
 from dataclasses import replace
 
-from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Study
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.compared_loops import NO_SILENT_LOCK_IN, WHOLE, musts_of_both

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from softcr_models import load_robot
-from softcr_simulation.plant_errors import PlantErrors, about_field, load_plant_errors
+from softcr_simulation.errors.plant_errors import PlantErrors, about_field, load_plant_errors
 from softcr_studies.frame.study import Cell, Metric, Result, Results, Study, StudySettings
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.closed_loop import mean_error_mm

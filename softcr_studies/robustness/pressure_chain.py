@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_studies.loops.tracking_loop import FAST
 from softcr_studies.loops.tracking_study import PLANT, SENSORS, SIMPLER, musts, tracking_study
 

@@ -16,7 +16,7 @@ from softcr_models.devices import gpu_name
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.settings.registry import NEMPC
-from softcr_simulation.plant_errors import load_plant_errors
+from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Result
 from softcr_studies.loops.compared_loops import CHAINED, EVERYTHING
 from softcr_studies.loops.tracking_loop import FAST, RATE_HZ, SETTLED, Case, reference_of, run_loop

@@ -21,7 +21,7 @@ from softcr_control.controller_file import (
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import Robot, load_robot
 from softcr_runtime.settings.node_settings import setting_values
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.search import SearchSettings
 from softcr_studies.frame.study import Cell, Result, Study

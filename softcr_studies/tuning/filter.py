@@ -18,7 +18,7 @@ from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation import EstimatorSettings
 from softcr_models import Robot, load_robot
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.search import SearchSettings, Trials
 from softcr_studies.frame.study import Cell, Result

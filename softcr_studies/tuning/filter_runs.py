@@ -21,7 +21,7 @@ from softcr_models.rod_model.rows import restricted
 from softcr_runtime.blocks.values import StateEstimate
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.different_plant import Difference, DifferentPlant, plant_of
+from softcr_simulation.errors.different_plant import Difference, DifferentPlant, plant_of
 from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
 from softcr_studies.loops.virtual_runs import open_loop
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from softcr_models.robots.obstacle_files import obstacles_in_words
 from softcr_runtime.settings.registry import predictive
-from softcr_simulation.plant_errors import SAME_STRUCTURE, PlantErrors, about_field
+from softcr_simulation.errors.plant_errors import SAME_STRUCTURE, PlantErrors, about_field
 from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
 

@@ -18,9 +18,9 @@ NODES = {
     " --ros-args -p controller:=strain_regulator -p robot:=pcs_two_segments -p rate_hz:=200.0 --",
     "policy": f"{_BLOCK} softcr_control.controller:ControllerBlock policy"
     " --ros-args -p controller:=policy --",
-    "feedforward": f"{_BLOCK} softcr_control.feedforward:Feedforward",
+    "feedforward": f"{_BLOCK} softcr_control.open_loop.feedforward:Feedforward",
     "apcc_controller": f"{_BLOCK} softcr_papers.dalenberg2024.apcc.block:ApccBlock",
-    "tip_reference": f"{_BLOCK} softcr_control.tip_reference_block:TipReferenceBlock",
+    "tip_reference": f"{_BLOCK} softcr_control.reference.tip_block:TipReferenceBlock",
     "visuals": "softcr_tools.nodes.visuals",
     "recorder": "softcr_runtime.bags.recorder_node",
 }

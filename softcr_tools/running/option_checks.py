@@ -16,8 +16,8 @@ from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import build_settings, parsed
 from softcr_runtime.settings.plugin_settings import settings_class
-from softcr_simulation.plant_errors import SAME_STRUCTURE
-from softcr_simulation.plant_presets import errors_of
+from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
+from softcr_simulation.errors.presets import errors_of
 
 if TYPE_CHECKING:
     from softcr_tools.running.run_options import RunOptions

@@ -32,7 +32,7 @@ from softcr_runtime.settings.node_settings import (
 )
 from softcr_runtime.settings.parameter_files import ParameterFile
 from softcr_runtime.wire.namespaces import FramePrefix, Namespace, absolute, frame_prefix
-from softcr_simulation.plant_errors import SAME_STRUCTURE
+from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.option_checks import (
     NOBODY,
     OF_CONTROLLER,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import Kind, load_robot
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
-from softcr_simulation.plant_errors import SAME_STRUCTURE, load_plant_errors, require_meaning
+from softcr_simulation.errors.plant_errors import SAME_STRUCTURE, load_plant_errors, require_meaning
 from softcr_tools.running.option_checks import OF_SAME_STRUCTURE
 
 if TYPE_CHECKING:

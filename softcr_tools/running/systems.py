@@ -12,7 +12,7 @@ from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters, Part, System
 from softcr_runtime.settings import registry
-from softcr_simulation.plant_errors import SAME_STRUCTURE
+from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.node_parameters import with_options_file
 from softcr_tools.running.option_checks import NOBODY
 from softcr_tools.running.run_options import RunOptions, SimulationOptions
@@ -61,7 +61,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         motion: Parameters = {"reference": options.reference, "duration": options.duration}
         controller = Part(
             "feedforward",
-            "softcr_control.feedforward:Feedforward",
+            "softcr_control.open_loop.feedforward:Feedforward",
             common | motion | priority(common, 20),
         )
     parts = (recorder, simulator, estimator, reference)
@@ -75,7 +75,7 @@ def arm_system(options: SimulationOptions, bag: Path) -> System:
     simulator = _simulator(options, common, arm)
     reference = Part(
         "tip_reference",
-        "softcr_control.tip_reference_block:TipReferenceBlock",
+        "softcr_control.reference.tip_block:TipReferenceBlock",
         common
         | {"reference": options.reference, "duration": options.duration}
         | priority(common, 25)

@@ -27,7 +27,7 @@ from softcr_runtime.ros.executor.run_record import Outcome
 from softcr_runtime.ros.log_levels import LogLevels
 from softcr_runtime.ros.parent import end_with
 from softcr_runtime.settings.command_line import command, new_app
-from softcr_simulation.plant_errors import SAME_STRUCTURE
+from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.exchanged_controller import other_controller
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.node_parameters import system_with_file

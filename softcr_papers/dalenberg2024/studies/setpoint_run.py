@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from softcr_control.tip_reference_block import TipReferenceBlock
-from softcr_control.tip_references import TipReference
+from softcr_control.reference.tip_block import TipReferenceBlock
+from softcr_control.reference.tip_references import TipReference
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.constant_curvature.shape_error import shape_error

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.study import Results, Row
 from softcr_studies.loops import tracking_study as tracking

@@ -8,7 +8,7 @@ from softcr_control.reference import signals
 from softcr_models import load_robot
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.console.panels import panels
-from softcr_simulation.different_plant import Difference, DifferentPlant
+from softcr_simulation.errors.different_plant import Difference, DifferentPlant
 from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.study import Cell, Metric, Must, Published, Result, Results, Study
 from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ

@@ -18,7 +18,7 @@ from softcr_papers.pawlowski2019.learning.task_settings import TaskSettings
 from softcr_papers.pawlowski2019.learning.training import train
 from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
 from softcr_papers.pawlowski2019.policy.policy_file import save_policy
-from softcr_simulation.different_plant import Difference
+from softcr_simulation.errors.different_plant import Difference
 from softcr_studies.frame.cell import Cell, Result
 from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, Case, reference_of, run_loop
 

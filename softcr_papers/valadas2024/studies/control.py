@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from softcr_control.reference.strain_references import SETPOINTS
 from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
-from softcr_control.strain_references import SETPOINTS
 from softcr_models.strain.dynamics import StrainDynamics
 from softcr_models.strain.integration import Integration, rodas
 from softcr_models.strain.numbers import StrainNumbers

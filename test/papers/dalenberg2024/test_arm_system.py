@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcr_control.tip_references import TipReferenceSettings, tip_reference
+from softcr_control.reference.tip_references import TipReferenceSettings, tip_reference
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
@@ -376,7 +376,7 @@ def test_tendons_are_held_when_commands_stop():
 
 
 def test_open_loop_commands_lead_the_chambers_along_the_reference():
-    from softcr_control.feedforward import Feedforward
+    from softcr_control.open_loop.feedforward import Feedforward
     from softcr_control.reference.settings import ReferenceSettings
     from softcr_models.rod.description import rod_inputs
     from softcr_runtime.blocks.sample import Sample

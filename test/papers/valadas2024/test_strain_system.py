@@ -12,7 +12,7 @@ from domains import fresh_domain
 
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import Reference
-from softcr_control.strain_references import SETPOINTS, StrainSetpoints, StrainSines
+from softcr_control.reference.strain_references import SETPOINTS, StrainSetpoints, StrainSines
 from softcr_control.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.shape_estimator import ShapeEstimator, ShapeSettings

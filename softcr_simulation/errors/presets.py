@@ -8,7 +8,7 @@ import numpy as np
 
 from softcr_models.files.yaml_files import is_path
 from softcr_models.robots.robot import Robot
-from softcr_simulation.plant_errors import (
+from softcr_simulation.errors.plant_errors import (
     PlantErrors,
     about_field,
     load_plant_errors,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from softcr_models.robots.robot import Robot
-from softcr_simulation.plant_errors import PlantErrors, about_field
+from softcr_simulation.errors.plant_errors import PlantErrors, about_field
 from softcr_simulation.plants import RodPlant
 from softcr_simulation.structural_plant import StructuralPlant
 

@@ -5,7 +5,7 @@ from typing import Any
 from scipy.spatial.transform import Rotation
 
 from softcr_models.robots.robot import Robot
-from softcr_simulation.plant_errors import PlantErrors
+from softcr_simulation.errors.plant_errors import PlantErrors
 
 
 def different_robot(robot: Robot, errors: PlantErrors) -> Robot:

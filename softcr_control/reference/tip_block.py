@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from softcr_control.tip_references import (
+from softcr_control.reference.tip_references import (
     TipReference,
     TipReferenceKind,
     TipReferenceSettings,
