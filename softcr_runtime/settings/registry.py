@@ -107,7 +107,8 @@ _OWN: Names = {
             "shapes of a strain robot, one after the other",
         ),
         "strain_sines": Entry(
-            "softcr_control.reference.strain_references:StrainSines", "sinusoidal strains of a strain robot"
+            "softcr_control.reference.strain_references:StrainSines",
+            "sinusoidal strains of a strain robot",
         ),
     },
 }  # fmt: skip
