@@ -51,13 +51,6 @@ for _name, (_place, _text) in declared_commands("softcr", _COMMANDS).items():
 _OF_NODES = Group("Running nodes, without the ros2 command", sort_key=1)
 for _order, (_name, (_place, _text)) in enumerate(ROS_COMMANDS.items()):
     app.command(f"softcr_tools.{_place}", name=_name, help=_text, group=_OF_NODES, sort_key=_order)
-app.command(
-    "softcr_tools.ros.command:app",
-    name="ros",
-    help="the same commands, such as softcr ros topics",
-    group=_OF_NODES,
-    sort_key=len(ROS_COMMANDS),
-)
 app.register_install_completion_command(help="install completion for this shell, or --shell NAME")
 
 

@@ -2,7 +2,7 @@
 
 ROS 2 comes to most machines of softcr as Python wheels, and `ros2` is in none of them. These
 commands are a thin layer on rclpy for what the documentation needs. Each is a command of `softcr`
-itself, and `softcr ros --help` lists them.
+itself.
 """
 
 COMMANDS = {
