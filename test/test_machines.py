@@ -77,7 +77,7 @@ def helps(app, *words):
         yield [*words, name]
 
 below = {"up": ["simulation", "hardware"], "study": ["run", "list"], "learn": ["strain", "motion",
-         "policy"], "ros": ["topics", "run"], "emulate": ["optitrack"]}
+         "policy"], "param": ["list", "set"], "emulate": ["optitrack"]}
 commands = [*helps(app)]
 commands += [[name, each] for name, others in below.items() for each in others]
 for words in commands:
