@@ -39,7 +39,7 @@ def started():
     for path in (ROOT / "Makefile", *ROOT.glob("examples/*.ipynb")):
         found |= set(_RUN.findall(path.read_text()))
     for path in ROOT.glob("docs/**/*.md"):
-        found |= set(re.findall(r"python -m (softcr_[\w.]+)", path.read_text()))
+        found |= set(re.findall(r"python3? -m (softcr_[\w.]+)", path.read_text()))
     return found
 
 
