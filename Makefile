@@ -46,13 +46,13 @@ rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; opti
 test test-all: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test test-all: export OPENBLAS_NUM_THREADS := 1
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
-test: $(STAMP) ## run the tests that wait for nothing; more for pytest as ARGS="-k rod -x"
+test: $(STAMP) ## run the quick tests; more for pytest as ARGS="-k rod -x"
 	@$(COMPILE) rod fittings
-	@$(PYTEST) -m "not (slow or waits or papers)" $(ARGS)
+	@$(PYTEST) -m "not (slow or later or papers)" $(ARGS)
 
-test-all: $(STAMP) ## run the others: processes, clocks, wires, papers, the commands of the pages
+test-all: $(STAMP) ## run the others: processes, clocks, wires, papers, pages
 	@$(COMPILE) rod fittings constant_curvature
-	@$(PYTEST) -m "(waits or papers) and not slow" $(ARGS)
+	@$(PYTEST) -m "(later or papers) and not slow" $(ARGS)
 	@$(VENV)/bin/python -m pytest -m slow test/test_docs.py
 
 test-wire: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST

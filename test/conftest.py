@@ -20,8 +20,9 @@ else:
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-# Files whose tests wait for clocks, processes and networks: `make test-all` runs them.
-WAITING = {
+# Files whose tests wait for clocks, processes and networks, or compute for long.
+LATER = {
+    "test_any_model",
     "test_apcc_node",
     "test_arm_system",
     "test_bag_alone",
@@ -35,6 +36,7 @@ WAITING = {
     "test_force_torque",
     "test_goals",
     "test_hold",
+    "test_identification_recorded",
     "test_launch",
     "test_live_parameters",
     "test_mocap_session",
@@ -45,14 +47,19 @@ WAITING = {
     "test_recording",
     "test_rehearse",
     "test_replay",
+    "test_rod_cuda",
     "test_ros_commands",
     "test_ros_context",
     "test_sensor_nodes",
     "test_several_robots",
+    "test_study_koopman",
+    "test_study_tracking",
+    "test_study_workers",
     "test_supervisor",
     "test_switching",
     "test_system",
     "test_time",
+    "test_valve_driver",
     "test_valves_node",
     "test_viewer",
     "test_visuals",
@@ -64,7 +71,7 @@ END_TO_END = (
     "test/test_examples.py::test_nodes_virtual_time_and_replay_give_the_same_bits",
     "test/test_launch.py::test_a_run_ends_well_whose_launch_was_killed",
     "test/test_recording.py::test_the_node_records_what_was_on_the_wire",
-    "test/test_replay.py::test_a_run_of_make_sim_comes_back_to_the_bit_without_ros",
+    "test/test_ros_commands.py::test_topics_are_listed_with_types_ends_and_rates",
     "test/test_supervisor.py::test_a_run_goes_up_in_order_and_down_with_the_mover_first",
     "test/test_system.py::test_a_killed_node_vents_the_chambers_and_is_named",
     "test/test_system.py::test_ctrl_c_ends_cleanly_with_a_readable_bag",
@@ -84,6 +91,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "papers" in item.path.parts:
             item.add_marker("papers")
-        elif item.path.stem in WAITING and not item.nodeid.startswith(END_TO_END):
-            item.add_marker("waits")
-    items.sort(key=lambda item: item.path.stem not in WAITING)
+        elif item.path.stem in LATER and not item.nodeid.startswith(END_TO_END):
+            item.add_marker("later")
+    items.sort(key=lambda item: item.path.stem not in LATER)
