@@ -14,6 +14,7 @@ from test_report import (
     write_bag,
 )
 
+from softcr_models import load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_tools import report
@@ -95,7 +96,12 @@ def test_missed_cycles_beyond_the_share_are_told_of_the_loop_that_missed(tmp_pat
     assert not found["failed"]  # the robot moved
 
 
-def test_a_tip_far_from_its_reference_is_told_with_its_share_of_the_length(tmp_path):
+@pytest.mark.parametrize("robot", ["licher2025", "two_segments"])
+def test_a_tip_far_from_its_reference_is_told_with_its_share_of_the_length(
+    tmp_path, monkeypatch, robot
+):
+    """Robots of several segments have no length of the whole in their file."""
+
     def circle_elsewhere(shift):
         def reference(stamps):
             phase = np.pi * 1e-9 * (stamps - stamps[0])
@@ -107,7 +113,10 @@ def test_a_tip_far_from_its_reference_is_told_with_its_share_of_the_length(tmp_p
                 message.pose.position.z += shift
         return messages
 
-    length = 0.125
+    content = load_robot(robot).model_dump(mode="json")
+    content["actuators"] = content["actuators"][:3]  # the bag's
+    monkeypatch.setitem(LOOP, "robot", content)
+    length = load_robot(robot).length
     assert judged(tmp_path / "near", circle_elsewhere(0.5 * LARGEST_ERROR * length))["good"]
     found = judged(tmp_path / "far", circle_elsewhere(2.0 * LARGEST_ERROR * length))
     assert found["line"].startswith("NOT good: the tip was ")

@@ -112,6 +112,18 @@ class Run:
             return None
 
     @cached_property
+    def length(self) -> float | None:
+        """Of the robot at rest, all its segments together [m]; None where nobody told it."""
+        if self.arm is not None:
+            return float(np.sum(self.arm.rest_lengths))
+        if self.strain_robot is not None:
+            return float(np.sum(self.strain_robot.lengths))
+        if self.rod is not None:
+            return float(self.rod.length)
+        told = self.bag.robot.get("length")
+        return float(told) if isinstance(told, (int, float)) else None
+
+    @cached_property
     def inputs(self) -> tuple[ShownInput, ...]:
         """Of the rod, or the planar strain robot, that some node told; none when none did."""
         robot = self.strain_robot or self.rod

@@ -215,7 +215,7 @@ def tracking(run: Run) -> Numbers:
     moves; `setpoint_errors_mm` are means at the end of each stretch in which it stands still.
     """
     error, settled = (1e3 * run.tracking_error(after).values for after in (0.0, SETTLING_TIME))
-    tips, length = run.reference_tip.values, run.bag.robot.get("length")
+    tips, length = run.reference_tip.values, run.length
     stands = len(tips) > 0 and float(np.ptp(tips, axis=0).max()) < STANDING
     standing = settled if stands else np.empty(0)
     mean = reduced(np.mean, error)

@@ -97,7 +97,7 @@ def _deaths(run: Run) -> Iterator[str]:
 
 def _strays(run: Run, numbers: Mapping[str, Any]) -> Iterator[str]:
     """Whether the robot did not follow."""
-    (error, when), length = _error(numbers), _length(run)
+    (error, when), length = _error(numbers), run.length
     if error is not None and length and error > 1e3 * LARGEST_ERROR * length:
         share = 0.1 * error / length
         yield f"the tip was {error:.3g} mm off {when}, {share:.0f} % of the length"
@@ -138,13 +138,3 @@ def _missed(run: Run, node: str) -> float | None:
     if not isinstance(missed, int) or not isinstance(cycles, int) or not cycles:
         return None
     return missed / cycles
-
-
-def _length(run: Run) -> float:
-    """Of the robot [m]; 0 where nobody told it."""
-    if run.arm is not None:
-        return float(np.sum(run.arm.rest_lengths))
-    if run.strain_robot is not None:
-        return float(np.sum(run.strain_robot.lengths))
-    length = run.bag.robot.get("length")
-    return float(length) if isinstance(length, (int, float)) else 0.0
