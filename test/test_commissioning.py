@@ -15,7 +15,14 @@ from stop_chain import stopping_station
 
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import HIGHEST, Drive
+from softcr_hardware.commissioning.lead import lead
+from softcr_hardware.commissioning.operators import TerminalOperator, single_keys
+from softcr_hardware.commissioning.page import good
+from softcr_hardware.commissioning.record import Record, load_record
+from softcr_hardware.commissioning.session import Session
+from softcr_hardware.commissioning.steps import STEPS
 from softcr_hardware.commissioning.virtual_bench import VirtualBench, VirtualOperator
+from softcr_hardware.commissioning.writing import write_files
 from softcr_hardware.emulation.bench_mistakes import BenchMistakes, some_mistakes
 from softcr_hardware.emulation.chambers import ChamberErrors
 from softcr_hardware.ethercat.terminals import load_station
@@ -25,13 +32,6 @@ from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
 from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_tools import cli
-from softcr_tools.commission.lead import lead
-from softcr_tools.commission.operators import TerminalOperator, single_keys
-from softcr_tools.commission.page import good
-from softcr_tools.commission.record import Record, load_record
-from softcr_tools.commission.session import Session
-from softcr_tools.commission.steps import STEPS
-from softcr_tools.commission.writing import write_files
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025")

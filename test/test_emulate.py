@@ -16,6 +16,7 @@ from wire import until
 
 from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.emulation.chambers import SENSOR_NOISE, ChamberErrors
+from softcr_hardware.emulation.command import _Bench, _inject
 from softcr_hardware.emulation.sensors import EmulatedSensors
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_hardware.force_torque.box import ask_box
@@ -30,7 +31,6 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
 from softcr_tools import cli
-from softcr_tools.emulate import _Bench, _inject
 
 STATION = load_station("licher2025")
 SOFTCR = [sys.executable, "-c", "import sys, softcr_tools.cli as cli; sys.exit(cli.main())"]

@@ -15,9 +15,9 @@ from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 from wire import until
 
+from softcr_hardware.hold import FIRST_GAP, GAP, Grip
 from softcr_runtime.wire.topics import qos
 from softcr_tools import cli
-from softcr_tools.hold import FIRST_GAP, GAP, Grip
 
 
 def held_at(presses, moments):

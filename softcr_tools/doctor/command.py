@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from softcr_hardware.bench_files import BenchFiles
 from softcr_runtime.console.terminal import FAILED
 from softcr_runtime.settings.command_line import command
 from softcr_runtime.wire.namespaces import Namespace
-from softcr_tools.bench_files import BenchFiles
 from softcr_tools.doctor import machine, network, sensors, software, supply
 from softcr_tools.doctor.finding import FAIL, WARN, Finding, Level
 from softcr_tools.viewer.command import PORT

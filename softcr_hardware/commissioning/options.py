@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from softcr_hardware.bench_files import BenchFiles
 from softcr_hardware.force_torque.client import HTTP_PORT, RDT_PORT
 from softcr_hardware.optitrack.protocol import COMMAND_PORT
-from softcr_tools.bench_files import BenchFiles
 
 
 class BenchOptions(BenchFiles):

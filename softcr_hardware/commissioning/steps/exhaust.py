@@ -1,8 +1,8 @@
 """Whether every valve exhausts where it must."""
 
 from softcr_hardware.commissioning.exhaust import find_reversed
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 
 
 def _run(session: Session) -> StepRecord:

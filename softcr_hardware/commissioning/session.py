@@ -11,10 +11,10 @@ from softcr_hardware.commissioning.bench import About, Bench, Operator, Question
 from softcr_hardware.commissioning.drive import Drive
 from softcr_hardware.commissioning.expectation import Expectation
 from softcr_hardware.commissioning.findings import Finding
+from softcr_hardware.commissioning.record import Record, StepRecord, now_words
 from softcr_hardware.force_torque.mounting import Mounting
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import Robot
-from softcr_tools.commission.record import Record, StepRecord, now_words
 
 _SHORT = 0.1  # [s]
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from softcr_hardware.commissioning.exhaust import reversed_words
 from softcr_hardware.commissioning.explanation import Explanation, explained
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.survey import Survey, own_rise
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
 
 
 def _run(session: Session) -> StepRecord:

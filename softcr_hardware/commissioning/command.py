@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from softcr_hardware.commissioning.options import BenchOptions
 from softcr_runtime.settings.command_line import command
-from softcr_tools.commission.options import BenchOptions
 
 
 @command
@@ -41,7 +41,7 @@ def commission(
     Raises:
         UserError: files or devices that cannot be used.
     """
-    from softcr_tools.commission.whole import Asked, commissioned  # brings kernels with it
+    from softcr_hardware.commissioning.whole import Asked, commissioned  # brings kernels with it
 
     asked = Asked(output, daily, begin, yes, answers, serials)
     return commissioned(options, asked)

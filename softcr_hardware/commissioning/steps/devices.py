@@ -1,8 +1,8 @@
 """Who the devices are, and that the valves' terminals are operational."""
 
 from softcr_hardware.commissioning.findings import Finding
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 
 _LOOK = 1.0  # [s] for the first pose and wrench
 

@@ -5,9 +5,9 @@ import pinocchio as pin
 
 from softcr_hardware.commissioning.findings import Finding
 from softcr_hardware.commissioning.force_torque_fit import MOST_RESIDUAL, mounting
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.survey import Survey
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
 
 
 def _run(session: Session) -> StepRecord:

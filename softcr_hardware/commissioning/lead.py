@@ -6,9 +6,9 @@ from pathlib import Path
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import Interrupted
 from softcr_hardware.commissioning.findings import Finding
+from softcr_hardware.commissioning.record import StepRecord, now_words
+from softcr_hardware.commissioning.session import Session, Step
 from softcr_models.errors import UserError
-from softcr_tools.commission.record import StepRecord, now_words
-from softcr_tools.commission.session import Session, Step
 
 Say = Callable[[str, str], None]
 """Told a line and its style."""

@@ -6,8 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from softcr_hardware.commissioning.findings import Finding
-from softcr_tools.commission.record import Record
-from softcr_tools.commission.session import Step
+from softcr_hardware.commissioning.record import Record
+from softcr_hardware.commissioning.session import Step
 
 _FEW = 2
 

@@ -1,10 +1,10 @@
 """How tight each line is."""
 
+from softcr_hardware.commissioning.doses import filled
 from softcr_hardware.commissioning.findings import Finding
 from softcr_hardware.commissioning.leak import leak_findings, leak_rate
-from softcr_tools.commission.doses import filled
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 
 _LOOK = 6.0  # [s]
 

@@ -11,9 +11,9 @@ from softcr_hardware.commissioning.base_fit import (
 )
 from softcr_hardware.commissioning.findings import Finding
 from softcr_hardware.commissioning.mirrors import Mirror
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.survey import Survey
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
 
 _BENDING = 0.35  # of the model's that a rod of this file may differ by [-]
 

@@ -1,9 +1,9 @@
 """One chamber after the other is filled, and everything looks at it."""
 
 from softcr_hardware.commissioning.findings import Finding
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.survey import take_survey
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
 
 
 def _run(session: Session) -> StepRecord:

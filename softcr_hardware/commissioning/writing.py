@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import yaml
 
+from softcr_hardware.commissioning.session import Session
+from softcr_hardware.commissioning.steps import STEPS
 from softcr_hardware.ethercat.terminals import Chamber, Station, load_station
 from softcr_hardware.force_torque.mounting import KeptBias, Mounting, load_mounting
 from softcr_hardware.optitrack.calibration import MocapCalibration, load_calibration
 from softcr_models.errors import UserError
 from softcr_runtime.bags.whole_files import write_whole
-from softcr_tools.commission.session import Session
-from softcr_tools.commission.steps import STEPS
 
 _NEEDED = ("zero", "exhaust", "survey", "wiring", "slope", "leak", "flow")
 

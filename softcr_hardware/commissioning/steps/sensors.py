@@ -2,8 +2,8 @@
 
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.findings import Finding
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 
 
 def _run(session: Session) -> StepRecord:

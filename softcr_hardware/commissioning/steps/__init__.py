@@ -1,7 +1,7 @@
 """The steps of a commissioning, one file each, in their order."""
 
-from softcr_tools.commission.session import Step
-from softcr_tools.commission.steps import (
+from softcr_hardware.commissioning.session import Step
+from softcr_hardware.commissioning.steps import (
     base,
     deadman,
     devices,

@@ -3,10 +3,10 @@
 import numpy as np
 
 from softcr_hardware.commissioning.dead_host import SOON, silence_findings
+from softcr_hardware.commissioning.doses import filled
 from softcr_hardware.commissioning.findings import Finding
-from softcr_tools.commission.doses import filled
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 
 _LOOK = 0.1  # [s]
 

@@ -4,10 +4,10 @@ import math
 
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.dead_host import release_findings
+from softcr_hardware.commissioning.doses import filled
 from softcr_hardware.commissioning.drive import Interrupted
-from softcr_tools.commission.doses import filled
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 
 _PATIENCE = 20.0  # [s]
 

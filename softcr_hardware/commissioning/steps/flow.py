@@ -6,6 +6,8 @@ from functools import partial
 import numpy as np
 
 from softcr_hardware.commissioning.findings import Finding
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.valve_fit import (
     ValveFit,
     changed_words,
@@ -14,8 +16,6 @@ from softcr_hardware.commissioning.valve_fit import (
     mean_fit,
     spread_words,
 )
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
 
 _PAUSE = 0.4  # [s]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.zero import zeros
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
 
 _LOOK = 0.5  # [s]
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from softcr_hardware.commissioning.bench import Question
+from softcr_hardware.commissioning.doses import filled
 from softcr_hardware.commissioning.findings import Finding
+from softcr_hardware.commissioning.record import StepRecord
+from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.slope import gauge_reading, slope_ratio, unchecked_words
-from softcr_tools.commission.doses import filled
-from softcr_tools.commission.record import StepRecord
-from softcr_tools.commission.session import Session, Step, found
 
 _STEADY = 1.0  # [s] after filling
 _LOOK = 0.3  # [s] before and after the gauge is read

@@ -13,9 +13,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_hardware.commissioning.bench import About, Pending, Question
+from softcr_hardware.hold import Grip
 from softcr_models.files.number_types import Finite
 from softcr_models.files.yaml_files import read_mapping, validated
-from softcr_tools.hold import Grip
 
 _DEADMAN, _YES, _NO, _END = b" ", b"y", b"n", b"\n"
 

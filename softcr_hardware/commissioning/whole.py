@@ -10,11 +10,25 @@ from pathlib import Path
 from rich.console import Console
 
 from softcr_hardware.commissioning.bench import Bench, Operator
+from softcr_hardware.commissioning.lead import Say, lead
+from softcr_hardware.commissioning.operators import (
+    Answers,
+    ListedOperator,
+    TerminalOperator,
+    load_answers,
+    single_keys,
+)
+from softcr_hardware.commissioning.options import BenchOptions
+from softcr_hardware.commissioning.page import good, table
+from softcr_hardware.commissioning.record import Record, load_record, now_words
+from softcr_hardware.commissioning.session import Session, Step
+from softcr_hardware.commissioning.steps import STEPS
 from softcr_hardware.commissioning.virtual_bench import (
     VirtualBench,
     VirtualOperator,
     differences,
 )
+from softcr_hardware.commissioning.writing import write_files
 from softcr_hardware.emulation.bench_mistakes import mistakes_named
 from softcr_hardware.ethercat.station_state import StationState
 from softcr_hardware.ethercat.terminals import Station, load_station
@@ -25,20 +39,6 @@ from softcr_models.files.yaml_files import available, is_path
 from softcr_models.robots.robot import Robot, load_robot
 from softcr_runtime.console.terminal import FAILED, say, signals_call, step
 from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
-from softcr_tools.commission.lead import Say, lead
-from softcr_tools.commission.operators import (
-    Answers,
-    ListedOperator,
-    TerminalOperator,
-    load_answers,
-    single_keys,
-)
-from softcr_tools.commission.options import BenchOptions
-from softcr_tools.commission.page import good, table
-from softcr_tools.commission.record import Record, load_record, now_words
-from softcr_tools.commission.session import Session, Step
-from softcr_tools.commission.steps import STEPS
-from softcr_tools.commission.writing import write_files
 
 RECORD, DAILY = "record.yaml", "daily.yaml"
 
@@ -175,8 +175,8 @@ def _bench(options: BenchOptions, robot: Robot, files: _Files, console: Console)
             return _virtual(options, robot, files)
     if options.mistakes:
         raise UserError("option mistakes: only of a virtual bench; --virtual")
+    from softcr_hardware.commissioning.real_bench import RealBench
     from softcr_hardware.optitrack.client import Address
-    from softcr_tools.commission.real_bench import RealBench
 
     cameras = box = None
     if options.optitrack:

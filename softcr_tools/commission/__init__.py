@@ -1,1 +1,0 @@
-"""`softcr commission`: an operator and a bench, led from the first look to the written files."""
