@@ -1,1 +1,1 @@
-"""What commissioning a bench measures and how it is judged: mathematics, without devices."""
+"""Commissioning a bench: its steps, what leads through them, what they find and write."""

@@ -1,7 +1,7 @@
 """Timed pulses that raise the pressure of a chamber, by the flow that was seen of its valve."""
 
 from softcr_hardware.commissioning.session import Session
-from softcr_hardware.commissioning.survey import Survey, dose_of, own_rise
+from softcr_hardware.commissioning.steps.survey import Survey, dose_of, own_rise
 
 
 def filled(session: Session, channel: int) -> None:

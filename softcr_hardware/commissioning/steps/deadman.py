@@ -3,11 +3,11 @@
 import math
 
 from softcr_hardware.commissioning.bench import Question
-from softcr_hardware.commissioning.dead_host import release_findings
 from softcr_hardware.commissioning.doses import filled
 from softcr_hardware.commissioning.drive import Interrupted
 from softcr_hardware.commissioning.record import StepRecord
 from softcr_hardware.commissioning.session import Session, Step, found
+from softcr_hardware.commissioning.steps.watchdog import release_findings
 
 _PATIENCE = 20.0  # [s]
 
