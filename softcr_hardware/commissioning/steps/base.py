@@ -25,6 +25,8 @@ from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.commissioning.steps.survey import Look, Survey
 from softcr_hardware.optitrack.calibration import MocapCalibration, Placement
 
+_BENDING = 0.35  # of the model's that a rod of this file may differ by [-]
+
 MOST_POSITION = 0.002
 """Residual beyond which a calibration is refused, root mean square of all positions [m]."""
 MOST_ROTATION = np.radians(2.0)
@@ -216,9 +218,6 @@ def _pivot(arms: np.ndarray, away: np.ndarray) -> np.ndarray:
     weight = 1e-3 / _PIVOT
     matrix = np.concatenate([arms.reshape(-1, 3), weight * np.eye(3)])
     return np.linalg.lstsq(matrix, np.concatenate([away.ravel(), np.zeros(3)]), rcond=None)[0]
-
-
-_BENDING = 0.35  # of the model's that a rod of this file may differ by [-]
 
 
 def _run(session: Session) -> StepRecord:

@@ -22,6 +22,8 @@ from softcr_hardware.commissioning.record import StepRecord
 from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.ethercat.terminals import Flow, ValveMap
 
+_PAUSE = 0.4  # [s]
+
 MOST_PRESSURE = 250.0
 """Residual of the pressures beyond which a fit is refused, root mean square [Pa]."""
 MOST_GAIN = 0.08
@@ -247,9 +249,6 @@ def mean_fit(fits: Sequence[ValveFit]) -> ValveFit:
 def _valve(numbers: np.ndarray, residual: float) -> ValveFit:
     fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag, age = numbers.tolist()
     return ValveFit(fill_rate, exhaust_rate, fill_edge, exhaust_edge, lag, age, residual)
-
-
-_PAUSE = 0.4  # [s]
 
 
 def _run(session: Session) -> StepRecord:

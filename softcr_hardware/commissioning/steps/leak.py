@@ -8,6 +8,8 @@ from softcr_hardware.commissioning.findings import Finding
 from softcr_hardware.commissioning.record import StepRecord
 from softcr_hardware.commissioning.session import Session, Step, found
 
+_LOOK = 6.0  # [s]
+
 MOST_LEAK = 0.012
 """Rate of a tight chamber, at most [1/s]: at 100 kPa it would lose 1.2 kPa/s."""
 
@@ -41,9 +43,6 @@ def leak_findings(rate: float, name: str) -> list[Finding]:
             f"below {most}"
         )
     ]
-
-
-_LOOK = 6.0  # [s]
 
 
 def _run(session: Session) -> StepRecord:

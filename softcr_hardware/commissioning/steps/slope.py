@@ -10,6 +10,9 @@ from softcr_hardware.commissioning.findings import Finding
 from softcr_hardware.commissioning.record import StepRecord
 from softcr_hardware.commissioning.session import Session, Step, found
 
+_STEADY = 1.0  # [s] after filling
+_LOOK = 0.3  # [s] before and after the gauge is read
+
 MOST_ERROR = 0.03
 """A slope that is off by less is as the file has it, or as the second gauge can tell [-]."""
 RANGE = (0.2, 5.0)
@@ -69,10 +72,6 @@ def unchecked_words(names: Sequence[str]) -> list[Finding]:
     """When no second gauge was read."""
     listed = ", ".join(names)
     return [Finding(words=f"the slope of the sensors of {listed} was compared with no gauge")]
-
-
-_STEADY = 1.0  # [s] after filling
-_LOOK = 0.3  # [s] before and after the gauge is read
 
 
 def _run(session: Session) -> StepRecord:

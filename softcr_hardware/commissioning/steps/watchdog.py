@@ -9,6 +9,8 @@ from softcr_hardware.commissioning.findings import Finding
 from softcr_hardware.commissioning.record import StepRecord
 from softcr_hardware.commissioning.session import Session, Step, found
 
+_LOOK = 0.1  # [s]
+
 EMPTY = 1000.0
 """A chamber below has vented [Pa]."""
 SOON = 1.0
@@ -46,9 +48,6 @@ def release_findings(seconds: float, name: str) -> list[Finding]:
             words=f"{name} stayed filled: the deadman's switch was not released or not received"
         )
     ]
-
-
-_LOOK = 0.1  # [s]
 
 
 def _run(session: Session) -> StepRecord:

@@ -11,6 +11,8 @@ from softcr_hardware.commissioning.session import Session, Step, found
 from softcr_hardware.ethercat.terminals import FULL_SCALE_COUNTS, FULL_SCALE_VOLTS, Sensor
 from softcr_models.errors import UserError
 
+_LOOK = 0.5  # [s]
+
 MOST_NOISE = 300.0
 """Standard deviation of a vented chamber's reading, at most [Pa]."""
 LEAST_NOISE = 0.5
@@ -85,9 +87,6 @@ def zeros(
                 )
             )
     return Zeros(volts, spread * slopes), found
-
-
-_LOOK = 0.5  # [s]
 
 
 def _run(session: Session) -> StepRecord:
