@@ -155,6 +155,10 @@ setup(
         "softcr.commands": [
             f"{each} = softcr_papers.{each}.commands:COMMANDS" for each in COMMANDED
         ],
+        "softcr.models": [
+            "constant_curvature = softcr_papers.mehl2024.section_model:ConstantCurvatureSection",
+            "reference = softcr_papers.pawlowski2019.reference.reference_model:ReferenceModel",
+        ],
         "softcr.names": [f"{paper} = softcr_papers.{paper}.names:NAMES" for paper in NAMED],
         "softcr.studies": [f"{paper} = softcr_papers.{paper}.studies" for paper in PAPERS],
     },

@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ValidationError
@@ -18,15 +19,18 @@ if TYPE_CHECKING:
 
 ModelName = Literal["rod", "ddpinn"]
 
-MODELS: Mapping[str, str] = {
+ENTRY_POINTS = "softcr.models"
+"""Group of the entry points by which installed packages, the papers among them, add models."""
+
+_OWN: Mapping[str, str] = {
     "rod": "softcr_models.prediction:RodPrediction",
     "ddpinn": "softcr_models.surrogate.prediction:SurrogatePrediction",
-    "constant_curvature": (
-        "softcr_models.constant_curvature.section_model:ConstantCurvatureSection"
-    ),
     "arm": "softcr_models.constant_curvature.arm_model:ArmModel",
-    "reference": "softcr_papers.pawlowski2019.reference.reference_model:ReferenceModel",
     "strain": "softcr_models.strain.strain_model:LagrangianModel",
+}
+MODELS: Mapping[str, str] = {
+    **{each.name: each.value for each in entry_points(group=ENTRY_POINTS)},
+    **_OWN,
 }
 """Where each model's class is; none is imported before it is asked for. A class has
 `of_robot(robot, settings) -> Model` and may have `Settings`, a pydantic model; without one,

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kernel import (
     CENTRE_OF_GRAVITY,
     COUNT,
@@ -21,6 +20,7 @@ from softcr_models.constant_curvature.kinematics import (
     coordinates_of_tip,
     section_pose,
 )
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 RADIUS, LENGTH = 0.021, 0.13
 LENGTHS = np.array([0.12, 0.28, 0.27])

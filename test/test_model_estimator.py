@@ -21,7 +21,6 @@ from softcr_estimation.filters.joint_vector import JointVector
 from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.constant_curvature.arm_model import ArmModel
-from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.model import (
     TIP,
     Group,
@@ -33,6 +32,7 @@ from softcr_models.model import (
 )
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import load_arm
+from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 
 DT = 1 / 70
 FILTERS = ["ukf", "ekf"]

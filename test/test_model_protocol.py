@@ -12,10 +12,10 @@ from scipy.integrate import solve_ivp
 from softcr_models import UserError, load_robot
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.arm_model import ArmModel, ArmModelSettings
-from softcr_models.constant_curvature.section_model import ConstantCurvatureSection
 from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
 from softcr_models.robots.robot import load_arm, load_strain_arm
+from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 from softcr_simulation.arm_plant import ArmPlant
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
@@ -403,7 +403,7 @@ def test_a_model_is_for_its_kind_of_robot_and_has_its_own_settings():
 
 def test_a_file_from_outside_is_a_model(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from softcr_models.constant_curvature.section_model import ConstantCurvatureSection\n"
+        "from softcr_papers.mehl2024.section_model import ConstantCurvatureSection\n"
         "class Mine:\n"
         "    @classmethod\n"
         "    def of_robot(cls, robot):\n"
@@ -423,7 +423,7 @@ def test_each_name_of_the_house_leads_to_a_class():
 def test_importing_compiles_and_opens_nothing(tmp_path):
     names = "softcr_control, softcr_estimation, softcr_models.models"
     names += ", softcr_models.constant_curvature.arm_model"
-    names += ", softcr_models.constant_curvature.section_model"
+    names += ", softcr_papers.mehl2024.section_model"
     names += ", softcr_models.strain.strain_model"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", f"import {names}"], env=environment, check=True)

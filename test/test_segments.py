@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcr_models import UserError, load_robot
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.files.config import config_directory
 from softcr_models.robots.parts import PoseSensor, sensor_of
 from softcr_models.robots.robot import Robot
 from softcr_models.robots.segments import Connector, Payload
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 TWO = """
 type: rod

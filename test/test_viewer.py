@@ -26,8 +26,8 @@ from scipy.spatial.transform import Rotation
 from std_srvs.srv import Trigger
 
 from softcr_models import load_robot
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.errors import UserError
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate, TipEstimate
 from softcr_runtime.console.shown_inputs import shown_inputs
 from softcr_runtime.wire import configuration

@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models import CosseratRod
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kinematics import section_pose
 from softcr_papers.mehl2024.cc_estimator import CcEstimate, CcEstimator, CcEstimatorSettings
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
 from softcr_runtime.blocks.values import Pose, TipEstimate
 from softcr_runtime.settings.node_settings import LIVE, NodeSettings

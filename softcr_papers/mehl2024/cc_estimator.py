@@ -18,8 +18,8 @@ from softcr_estimation.errors import EstimatorError
 from softcr_estimation.filters.filters import FilterSettings, elapsed, make_filter
 from softcr_estimation.filters.gaussian import SquareRootFilter
 from softcr_estimation.sensors.measurements import checked
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kernel import kernels
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]

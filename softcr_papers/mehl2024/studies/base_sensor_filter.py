@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models import CosseratRod, Robot, load_robot
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_papers.mehl2024.identification import FITTED, identified
 from softcr_papers.mehl2024.studies.filters import FILTERS, LEFT_OUT, corrected, see, see_as_rod
 from softcr_papers.mehl2024.studies.plant import DT, deflection, sensed_run, table_one_robot

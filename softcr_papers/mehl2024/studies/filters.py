@@ -11,10 +11,10 @@ import numpy as np
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.model_estimator import ModelEstimator
 from softcr_models import CosseratRod, Robot
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import BASE_WRENCH
 from softcr_papers.mehl2024.cc_estimator import CcEstimator, CcEstimatorSettings
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_papers.mehl2024.studies.plant import DT, FORCE_NOISE, MOMENT_NOISE, motion_of
 from softcr_studies.frame.study import Result
 

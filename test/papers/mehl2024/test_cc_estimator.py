@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from softcr_models import load_robot
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_papers.mehl2024.cc_estimator import CcEstimator, CcEstimatorError, CcEstimatorSettings
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 DT, HEIGHT = 0.005, 0.024
 

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 from scipy.integrate import solve_ivp
 
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.errors import UserError
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_papers.mehl2024.identification import FITTED, identified
 from softcr_papers.mehl2024.studies.base_sensor_filter import CC_UKF, IDENTIFIED, ROD_UKF, scores
 from softcr_papers.mehl2024.studies.filters import FILTERS, PUBLISHED, corrected, see_as_rod

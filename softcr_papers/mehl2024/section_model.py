@@ -14,7 +14,6 @@ from scipy.optimize import root
 
 from softcr_models.arguments import Arguments, signs_of, unknown_output
 from softcr_models.constant_curvature.compiled_model import CompiledModel
-from softcr_models.constant_curvature.dynamics import ConstantCurvatureModel
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
@@ -22,6 +21,7 @@ from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter, nomin
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import BASE_WRENCH, SHAPE, rod_inputs
 from softcr_models.rod_model.rod_model import rod_robot
+from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 STIFFNESS_RANGE = 5.0
 """An estimated bending stiffness stays within nominal / range and nominal * range [-]: it takes up
