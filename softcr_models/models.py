@@ -22,16 +22,14 @@ ModelName = Literal["rod", "ddpinn"]
 ENTRY_POINTS = "softcr.models"
 """Group of the entry points by which installed packages, the papers among them, add models."""
 
-_OWN: Mapping[str, str] = {
+MODELS: dict[str, str] = {
     "rod": "softcr_models.prediction:RodPrediction",
     "ddpinn": "softcr_models.surrogate.prediction:SurrogatePrediction",
     "arm": "softcr_models.constant_curvature.arm_model:ArmModel",
     "strain": "softcr_models.strain.strain_model:LagrangianModel",
 }
-MODELS: Mapping[str, str] = {
-    **{each.name: each.value for each in entry_points(group=ENTRY_POINTS)},
-    **_OWN,
-}
+for _point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+    MODELS.setdefault(_point.name, _point.value)
 """Where each model's class is; none is imported before it is asked for. A class has
 `of_robot(robot, settings) -> Model` and may have `Settings`, a pydantic model; without one,
 `of_robot(robot)` is called."""
