@@ -173,6 +173,7 @@ def test_the_loop_brings_arms_to_a_setpoint(ran):
     assert errors.mean() < 2e-3
 
 
+@pytest.mark.later
 def test_a_run_of_an_arm_comes_back_to_the_bit(ran):
     _, bag, _ = ran
     assert cli.main(["replay", str(bag), "--controller"]) == 0

@@ -275,6 +275,7 @@ def test_costs_without_a_number_are_ranked_nowhere():
     assert [each.cost for each in ranked(trials)] == [1.0, 2.0]
 
 
+@pytest.mark.later
 @pytest.mark.parametrize("name", [pytest.param("filter", marks=pytest.mark.slow), "rod-mpc"])
 def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch):
     monkeypatch.setattr(tuned, "PARTICLES", 2)
