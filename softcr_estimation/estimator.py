@@ -252,6 +252,7 @@ class EstimatorBlock(BlockBase):
             "intervals": self.settings.intervals,
             "predicted_only": self._predicted_only,
             "restarts": self._restarts,
+            "beyond_model": self._beyond,
             "predictions": counts_and_warnings(self.model)[0],
             **self._told_of_pressures(),
             **getattr(self.estimator, "describe", dict)(),
@@ -263,7 +264,9 @@ class EstimatorBlock(BlockBase):
         missing = [f"nothing on {', '.join(silent)}: estimating without"] if silent else []
         what = "tip poses" if self._sees_tip else "measurements"
         blind = [f"no {what}: predicting only"] * self._blind
-        return [*blind, *missing, *lines, *counts_and_warnings(self.model)[1]]
+        lost = f"not published: {self._beyond} estimates, bent more than the rod's model holds"
+        beyond = [lost] * bool(self._beyond)
+        return [*blind, *missing, *beyond, *lines, *counts_and_warnings(self.model)[1]]
 
     def _pressure_filter(self) -> PressureFilter | None:
         """None where it is not wanted, or inputs are no pressures behind a lag."""
@@ -334,6 +337,9 @@ class EstimatorBlock(BlockBase):
                 "without a state says gives_state = False"
             )
         shape = estimated_shape(self.model, state, estimate.parameters)
+        if not np.isfinite(shape.tip()).all():  # its messages will need the poses anyway
+            self._beyond += 1
+            return []
         value = StateEstimate(
             estimate.state, estimate.parameters, estimate.parameters_std, shape.poses, inputs
         )
@@ -354,7 +360,7 @@ class EstimatorBlock(BlockBase):
         self._last_pose = 0.0
         self._last_heard: dict[str, float] = {}
         self._blind = False
-        self._predicted_only = self._restarts = 0
+        self._predicted_only = self._restarts = self._beyond = 0
         if self._pressures is not None:
             self._pressures.reset()
 

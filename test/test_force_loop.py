@@ -1,12 +1,16 @@
 """A force at the tip and the poses along the body in the loop: topics, estimate, view, report."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from softcr_control.predictive.estimated_parameters import EstimatedParameters
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
+from softcr_models.rod.state import RodState
 from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
@@ -195,3 +199,27 @@ def test_view_and_report_show_the_force(ran):
     force = np.array([picture.parameters[name][0] for name in TIP_FORCE])
     assert np.cross(arrow[1] - arrow[0], force) == pytest.approx(np.zeros(3), abs=1e-9)
     assert f"{np.linalg.norm(force):.2f} N" in state_html(picture, 0.0, {})
+
+
+@pytest.mark.parametrize(("moment", "topics"), [(0.0, 2), (30.0, 0)])
+def test_an_estimate_bent_more_than_its_model_holds_is_not_published(moment, topics):
+    """Its state is finite, but has no poses."""
+    robot = load_robot("licher2025")
+    rod = CosseratRod(robot, 2)
+    state = rod.rest_state()
+    RodState(state).wrenches[..., 3] = moment  # turns an interval by 40 rad
+    model = make_model("rod", robot, {"intervals": 2})
+    numbers = {each.name: each.nominal for each in model.parameters}
+    covariance = 1e-8 * np.eye(3)
+    told = SimpleNamespace(
+        state=state, parameters=numbers, parameters_std={}, tip_position_covariance=covariance
+    )
+    stub = SimpleNamespace(reset=lambda: None, update=lambda *_: told)
+    settings = {"robot": robot.name, "intervals": 2, "pressure_filter": False}
+    block = EstimatorBlock(robot, EstimatorBlock.settings_of(settings), lambda context: stub)
+    pose = Pose(np.array([0.0, 0.0, 0.1]), np.array([0.0, 0.0, 0.0, 1.0]))
+    values = {"pressure/state": np.zeros(3), "mocap/tip/pose": pose}
+    samples = {name: Sample(name, 10**7, value, 0.0) for name, value in values.items()}
+    assert len(list(block.tick(10**7, samples))) == topics
+    beyond = "not published: 1 estimates, bent more than the rod's model holds"
+    assert (beyond in block.warnings()) == (topics == 0)
