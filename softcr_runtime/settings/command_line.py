@@ -79,9 +79,8 @@ def declared_commands(parent: str, taken: Collection[str]) -> dict[str, tuple[st
     found: dict[str, tuple[str, str]] = {}
     for point in sorted(entry_points(group=COMMANDS), key=lambda point: point.name):
         try:
-            commands = {name: (place, text) for name, (place, text) in point.load()[parent].items()}
-        except KeyError:
-            continue
+            declared = point.load().get(parent, {})
+            commands = {name: (place, text) for name, (place, text) in declared.items()}
         except Exception as error:  # whatever somebody's package raises
             warn(f"commands of {point.value}: cannot be read: {type(error).__name__}: {error}")
             continue
