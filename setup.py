@@ -105,7 +105,11 @@ setup(
     distclass=WithData,
     cmdclass={"build": CleanBuild},
     packages=find_packages(include=["softcr", "softcr_*"]),
-    package_data={"": ["py.typed"], "softcr_models": ["cuda/*.cu"]},
+    package_data={
+        "": ["py.typed"],
+        "softcr_control": ["predictive/*.cu"],
+        "softcr_models": ["cuda/*.cu"],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),

@@ -1,17 +1,12 @@
 """The text of the rod's CUDA kernels, compiled for this processor: for tests without a GPU."""
 
 import ctypes
-import hashlib
-import shutil
-import subprocess
 
 import numpy as np
+from host_module import library_of
 
 from softcr_models.cuda.launcher import ATTEMPTS, Call
 from softcr_models.cuda.source import source_of
-
-COMPILER = shutil.which("g++")
-OPTIONS = ("-O1", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-Wno-unknown-pragmas")
 
 
 class HostRod:
@@ -19,13 +14,7 @@ class HostRod:
 
     def __init__(self, rod, dtype, folder):
         self._rod = rod
-        text = source_of(rod, dtype)
-        name = hashlib.sha256(text.encode()).hexdigest()[:16]
-        path = folder / f"{name}.so"
-        (folder / f"{name}.cpp").write_text(text)
-        command = [COMPILER, *OPTIONS, str(folder / f"{name}.cpp"), "-o", str(path)]
-        subprocess.run(command, check=True, capture_output=True)
-        self._library = ctypes.CDLL(str(path))
+        self._library = library_of(source_of(rod, dtype), folder)
 
     def rollout(
         self, states, inputs, parameters, length, *, substeps=(2,), pieces=1, tips=False,

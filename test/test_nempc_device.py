@@ -8,14 +8,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from host_module import kernels_on_this_processor  # noqa: F401
 from tensor_rod import TensorRod
+from test_nempc_torch import given_to
 
 from softcr_control.costs import CostSettings
 from softcr_control.costs.rollout import Rollout
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.predictive.estimated_parameters import Estimated
 from softcr_control.predictive.nempc import Nempc, NempcSettings
-from softcr_control.predictive.nempc_backend import NempcBackend, NempcBackendSettings
+from softcr_control.predictive.nempc_backend import NempcBackend
 from softcr_control.predictive.nempc_torch import NempcTorch
 from softcr_control.reference.references import Reference
 from softcr_control.reference.settings import ReferenceSettings
@@ -24,6 +26,7 @@ from softcr_models.chain.chain_model import ChainModel
 from softcr_models.cuda.device_model import Moment
 from softcr_models.errors import UserError
 from softcr_models.models import make_model
+from softcr_models.rod_model.rod_model import RodModel
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 
@@ -137,8 +140,7 @@ def test_the_same_candidates_have_the_same_best(model, motion, delay, costs):
                 given.copy(), problem
             )
         else:
-            fresh = torch.as_tensor(given, dtype=torch.float32)
-            controller._first_candidates = lambda told, f=fresh: f.clone()
+            given_to(controller, given)
         told.append(commands(controller, motion, delay=delay))
     for arrays, tensors in zip(*told, strict=True):
         np.testing.assert_allclose(tensors.best_knots, arrays.best_knots, atol=0.02)  # Pa
@@ -166,8 +168,7 @@ def test_the_futures_of_candidates_are_those_of_the_model(model, motion, monkeyp
         patched.setattr(Rollout, "tip_poses", property(keep))
         commands(arrays, motion, ticks=1)
     tensors = make(NempcTorch, model, EVERY_TERM, population=30, polish=False)
-    fresh = torch.as_tensor(given, dtype=torch.float32)
-    tensors._evolution_on_device.first_generation = lambda c, k: fresh.clone()
+    given_to(tensors, given)
     futures_of = tensors._futures_of.futures
 
     def futures(begun, readings):
@@ -206,8 +207,7 @@ def test_the_surrogate_behind_a_chain_answers_as_its_arrays_do(motion):
         if kind is Nempc:
             controller._evolution.first_generation = lambda centre, knots: given.copy()
         else:
-            fresh = torch.as_tensor(given, dtype=torch.float32)
-            controller._evolution_on_device.first_generation = lambda c, k, f=fresh: f.clone()
+            given_to(controller, given)
         answers += commands(controller, five, ticks=1, told=told, delay=2)
     arrays, tensors = answers
     np.testing.assert_allclose(tensors.best_knots, arrays.best_knots, atol=0.02)
@@ -215,17 +215,18 @@ def test_the_surrogate_behind_a_chain_answers_as_its_arrays_do(motion):
     assert tensors.cost == pytest.approx(arrays.cost, rel=1e-4)
 
 
-def test_the_closed_loop_tracks_as_well():
+def test_the_closed_loop_tracks_as_well(monkeypatch):
     """The plant without a chain, the filter finds that; noise, lag and delay: experiment 4a."""
     case = replace(FAST, duration=1.5)
     source = reference_of(ROBOT, case)
     errors = {}
-    for backend in ("numpy", "torch"):
-        told = {"model": TENSOR_ROD, "population": 96, "backend": backend}
+    for on_gpu in (False, True):
+        monkeypatch.setattr(RodModel, "on_gpu", on_gpu)
+        told = {"model": TENSOR_ROD, "population": 96}
         run = run_loop(ROBOT, case, source, "nempc", (0, 0), parameters=told)
-        errors[backend] = 1e3 * np.median(run["error"][42:])
-    assert errors["torch"] < 1.2 * errors["numpy"] + 0.05
-    assert errors["torch"] < 1.5  # mm
+        errors[on_gpu] = 1e3 * np.median(run["error"][42:])
+    assert errors[True] < 1.2 * errors[False] + 0.05
+    assert errors[True] < 1.5  # mm
 
 
 # -- promises --------------------------------------------------------------------------------------
@@ -262,15 +263,13 @@ def test_a_candidate_without_a_future_is_not_chosen(model, motion):
 
 def test_a_model_on_a_gpu_gets_tensors_unless_a_cost_term_knows_none(model, monkeypatch):
     def kind(**numbers):
-        chosen = NempcBackendSettings(population=16, **numbers)
+        chosen = NempcSettings(population=16, **numbers)
         return type(NempcBackend.made(ControlContext(ROBOT, model, PERIOD), chosen))
 
     assert kind() is Nempc
-    assert kind(backend="torch") is NempcTorch
     monkeypatch.setattr(type(model._inner), "on_gpu", True)
     assert kind() is NempcTorch
-    assert kind(backend="numpy") is Nempc
     obstacles = CostSettings(obstacles="ball")
     assert kind(costs=obstacles) is Nempc
-    with pytest.raises(UserError, match=r"costs\.obstacles: backend 'torch' knows none"):
-        kind(costs=obstacles, backend="torch")
+    with pytest.raises(UserError, match=r"costs\.obstacles: none on a GPU"):
+        make(NempcTorch, model, obstacles)

@@ -13,19 +13,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import lsq_linear
+from host_module import NoModule, kernels_on_this_processor  # noqa: F401
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from softcr_control.controller import ControllerBlock
 from softcr_control.costs import CostSettings
 from softcr_control.observation import ControlContext, Observation
+from softcr_control.predictive.device_search import DeviceSearch
 from softcr_control.predictive.nempc import Nempc, NempcSettings
 from softcr_control.predictive.nempc_torch import NempcTorch
-from softcr_control.predictive.polish import cheapest, gauss_newton_proposals
-from softcr_control.predictive.tensor_search import BoundedMinimum, TensorPolish, eliminated
 from softcr_control.reference.references import Reference
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import CosseratRod, load_robot
+from softcr_models.cuda import module
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.surrogate.folded import FoldedNetwork
@@ -41,8 +41,6 @@ EVERY_TERM = CostSettings(
     state={"velocity": 0.2, "angular_velocity": 0.05, "force": 0.7, "force_z": 15.0, "torque": 0.2},
     tip_orientation=3.0,
 )
-CPU = torch.device("cpu")
-LOW, HIGH = np.zeros(3), np.full(3, 1e5)
 
 
 def make(kind, costs=None, prediction=PREDICTION, period=PERIOD, max_rate=None, seed=1, **numbers):
@@ -52,6 +50,19 @@ def make(kind, costs=None, prediction=PREDICTION, period=PERIOD, max_rate=None, 
         model = copy.copy(prediction)
         model.inputs = replace(model.inputs, rate=np.full(3, max_rate))
     return kind(ControlContext(ROBOT, model, period, seed), NempcSettings(**numbers))
+
+
+def given_to(controller, candidates):
+    """Lets a controller on tensors look at these (B, K, m), limited, in each tick."""
+    search = DeviceSearch(
+        (len(candidates), 0, 0), np.zeros(candidates.shape[2]), 0.0, controller._inputs.low,
+        controller._inputs.high, controller._max_steps, controller.settings.first_knot_fixed,
+        controller._generator, controller._device,
+    )  # fmt: skip
+    fresh = torch.as_tensor(candidates, dtype=torch.float32)
+    controller._first_candidates = lambda told: search.bred(
+        fresh, told["previous_command"], told["mutation"]
+    )
 
 
 def ask(controller, state, parameters, reference, pressures, delay=1):
@@ -114,8 +125,7 @@ def test_the_same_candidates_have_the_same_best(motion, delay, seed):
         if kind is Nempc:
             controller._evolution.first_generation = lambda centre, knots: given.copy()
         else:
-            fresh = torch.as_tensor(given, dtype=torch.float32)
-            controller._evolution_on_device.first_generation = lambda c, k, f=fresh: f.clone()
+            given_to(controller, given)
         answers.append(ask(controller, *asked(motion), delay))
     arrays, tensors = answers
     np.testing.assert_allclose(tensors.best_knots, arrays.best_knots, atol=0.02)  # Pa
@@ -140,17 +150,18 @@ def test_a_population_finds_what_the_other_finds(motion, options):
     np.testing.assert_allclose(found[1].pressures, found[0].pressures, atol=1500.0)
 
 
-def test_the_closed_loop_tracks_as_well():
+def test_the_closed_loop_tracks_as_well(monkeypatch):
     """Plant of 20 intervals, filter on the rod, noise, lag and delay: experiment 4a, short."""
     case = replace(FAST, duration=1.2)
     source = reference_of(ROBOT, case)
     errors = {}
-    for backend in ("numpy", "torch"):
-        told = {"model": "ddpinn", "population": 96, "backend": backend}
+    for of_tensors in (False, True):
+        monkeypatch.setattr(SurrogatePrediction, "on_gpu", of_tensors)
+        told = {"model": "ddpinn", "population": 96}
         run = run_loop(ROBOT, case, source, "nempc", (0, 0), parameters=told)
-        errors[backend] = 1e3 * run["error"][42:].mean()
-    assert errors["torch"] < 1.2 * errors["numpy"] + 0.05
-    assert errors["torch"] < 1.0  # mm
+        errors[of_tensors] = 1e3 * run["error"][42:].mean()
+    assert errors[True] < 1.2 * errors[False] + 0.05
+    assert errors[True] < 1.0  # mm
 
 
 # -- promises --------------------------------------------------------------------------------------
@@ -224,12 +235,14 @@ def test_a_tick_consists_of_what_a_cuda_graph_can_record(monkeypatch):
     meta, generator = torch.device("meta"), torch.Generator
     prediction = SurrogatePrediction.load(ROBOT, device="cpu")
     prediction.device, prediction.folded = meta, FoldedNetwork(prediction.network.on(meta))
+    monkeypatch.setattr(module, "Module", NoModule)
     with monkeypatch.context() as patched:  # no chance on such a device
         patched.setattr(torch, "Generator", lambda device: generator())
         controller = make(NempcTorch, EVERY_TERM, prediction, generations=2)
+    monkeypatch.setattr(controller._outputs, "from_device", lambda: None)
     with torch.inference_mode(), _Operations() as seen:
         controller._tick()
-    assert len(seen.names) > 300
+    assert seen.names.count("sort") == 3  # two generations and the polish
     # constants come from the host, and CUDA graphs do not record decompositions
     assert "lift_fresh" not in seen.names
     assert not [name for name in seen.names if "linalg" in name and name != "linalg_cross"]
@@ -272,86 +285,18 @@ def test_what_is_recorded_begins_anew_at_the_first_replay(motion, monkeypatch):
     assert done == [True, "recorded", *5 * ["replay"]]
 
 
-# -- the polish ---------------------------------------------------------------------------------
-
-
-def test_elimination_solves_many_systems_at_once():
-    draw = np.random.default_rng(0)
-    roots, right = draw.normal(size=(5, 7, 7)), draw.normal(size=(5, 7))
-    matrices = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(7)
-    work = torch.as_tensor(np.concatenate((matrices, right[..., None]), axis=2))
-    found = eliminated(work, torch.eye(7, dtype=torch.float64)).numpy()[..., 0]
-    np.testing.assert_allclose(found, np.linalg.solve(matrices, right[..., None])[..., 0])
-
-
-def test_bounded_minimum_is_that_of_scipy_where_the_quadratic_is_convex():
-    """A hundred problems at whose minimum some bounds hold: how far down of scipy's way down."""
-    shares = []
-    for seed in range(100):
-        draw = np.random.default_rng(seed)
-        root = draw.normal(size=(6, 6)) * np.logspace(0, -2, 6)
-        hessian, gradient = root @ root.T, 2.0 * root @ draw.normal(size=6)
-        least, most = -draw.uniform(0.0, 1.0, 6), draw.uniform(0.0, 1.0, 6)
-        bounds = (least, most)
-        best = lsq_linear(root.T, -np.linalg.solve(root, gradient), bounds, tol=1e-14).x
-        arrays = (torch.as_tensor(value) for value in (hessian, gradient, least, most))
-        found = BoundedMinimum(6, CPU)(*arrays).numpy()
-        assert (least <= found).all()
-        assert (found <= most).all()
-        down = [gradient @ x + 0.5 * x @ hessian @ x for x in (found, best)]
-        shares.append(down[0] / down[1])
-    assert np.median(shares) > 0.9999
-    assert np.percentile(shares, 10) > 0.999
-    assert min(shares) > 0.99
-
-
-def test_bounded_minimum_goes_down_where_the_quadratic_is_not_convex():
-    least, most = -torch.ones(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
-    saddle = torch.diag(torch.tensor([2.0, -1.0], dtype=torch.float64))
-    gradient = torch.tensor([-1.0, 0.1], dtype=torch.float64)
-    minimum = BoundedMinimum(2, CPU)
-    found = minimum(saddle, gradient, least, most).numpy()
-    np.testing.assert_allclose(found, [0.5, -1.0], atol=0.05)
-    broken = torch.full((2,), torch.nan, dtype=torch.float64)
-    assert torch.isfinite(minimum(saddle, broken, least, most)).all()
-
-
-def samples_of_a_curved_cost(seed):
-    """Candidates (90, 2, 3), the best first, and their residuals (90, 9), not quite linear."""
-    draw = np.random.default_rng(seed)
-    population = draw.normal(4e4, 5e3, (90, 2, 3))
-    offsets = (population.reshape(90, 6) - draw.normal(4.2e4, 1e3, 6)) / 1e5
-    residuals = offsets @ draw.normal(size=(6, 9)) + 0.3 * (offsets @ draw.normal(size=(6, 9))) ** 2
-    order = np.argsort((residuals**2).sum(axis=1))
-    return population[order], residuals[order]
-
-
-def test_proposals_are_those_of_the_numpy_polish():
-    population, residuals = samples_of_a_curved_cost(3)
-    costs = (residuals**2).sum(axis=1)
-    costs[-3:] = np.inf
-    fitted = cheapest(costs, 0, 6)
-    expected = gauss_newton_proposals(population[fitted], residuals[fitted], LOW, HIGH)
-    polish = TensorPolish(90, 2, LOW, HIGH, CPU)
-    found = polish.proposals(*map(torch.as_tensor, (population, residuals, costs))).numpy()
-    np.testing.assert_allclose(found, expected, atol=1.0)  # Pa
-    assert polish.possible
-    assert not TensorPolish(6, 2, LOW, HIGH, CPU).possible
-
-
 # -- who chooses it --------------------------------------------------------------------------------
 
 
-def test_the_node_chooses_by_model_backend_and_period():
+def test_the_node_chooses_by_model_and_period(monkeypatch):
     def kind(**values):
         told = {"controller": "nempc", "population": 16, **values}
         return type(ControllerBlock(ROBOT, ControllerBlock.settings_of(told)).controller)
 
     assert kind() is Nempc
     assert kind(model="ddpinn") is Nempc  # on the processor
-    assert kind(model="ddpinn", backend="torch") is NempcTorch
-    with pytest.raises(UserError, match="backend 'torch': the rod on the processor does not"):
-        kind(backend="torch")
+    monkeypatch.setattr(SurrogatePrediction, "on_gpu", True)
+    assert kind(model="ddpinn") is NempcTorch
     with pytest.raises(UserError, match=r"period 0.01 s: the network was trained for 0\.0142857 s"):
         make(NempcTorch, period=0.01)
     with pytest.raises(UserError, match="the rod on the processor does not compute with"):
@@ -361,7 +306,7 @@ def test_the_node_chooses_by_model_backend_and_period():
 @pytest.mark.parametrize("output", ["shape", "tip"])
 def test_outputs_that_no_device_computes_are_refused_in_one_line(output):
     costs = CostSettings(outputs={output: 1.0})
-    with pytest.raises(UserError, match=r"costs\.outputs: backend 'torch' knows none, 'numpy'"):
+    with pytest.raises(UserError, match=r"costs\.outputs: none on a GPU"):
         make(NempcTorch, costs)
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from host_rod import COMPILER, HostRod
+from host_module import COMPILER
+from host_rod import HostRod
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.devices import what_cuda_lacks

@@ -60,7 +60,7 @@ class TensorRollout:
             UserError: any other name.
         """
         if name != TIP:
-            raise UserError(f"controller: backend 'torch' has no output {name!r}, only {TIP!r}")
+            raise UserError(f"controller: on a GPU there is no output {name!r}, only {TIP!r}")
         return self.tip_poses
 
     @cached_property
@@ -78,7 +78,7 @@ def with_tensors(term: CostTerm, device: torch.device) -> CostTerm:
     """
     for kind, field in ((OutputError, "outputs"), (KeepAway, "obstacles")):
         if isinstance(term, kind):
-            raise UserError(f"costs.{field}: backend 'torch' knows none, 'numpy' does")
+            raise UserError(f"costs.{field}: none on a GPU; allowed on the device cpu")
     tensors = {
         name: torch.as_tensor(value, dtype=torch.float32, device=device)
         for name, value in term.arrays.items()

@@ -8,9 +8,9 @@ import numpy as np
 
 from softcr_models.rod.inner import KernelCompiler, inner
 
-_NOISE = 1e-14  # of a multiplier, of the sum of the magnitudes that it is made of [-]
+NOISE = 1e-14  # of a multiplier, of the sum of the magnitudes that it is made of [-]
 # No active set returns but by rounding; 1.8 changes were the most in 3000 random problems.
-_CHANGES_PER_UNKNOWN = 20
+CHANGES_PER_UNKNOWN = 20
 
 
 @numba.njit(cache=True, error_model="numpy", pipeline_class=KernelCompiler)
@@ -39,7 +39,7 @@ def bounded_minimum(
             x[i] = low[i] if side[i] < 0 else high[i]
     if not side.any():
         return x
-    for _ in range(_CHANGES_PER_UNKNOWN * size):
+    for _ in range(CHANGES_PER_UNKNOWN * size):
         target = _minimum_of_free(hessian, gradient, x, side)
         if not _moved(x, target, side, low, high) and not _released(x, side, hessian, gradient):
             break
@@ -96,7 +96,7 @@ def _released(x, side, hessian, gradient):
                 slope += hessian[i, j] * x[j]
                 magnitude += abs(hessian[i, j] * x[j])
             inwards = side[i] * slope
-            if inwards > _NOISE * magnitude and inwards**2 > most * hessian[i, i]:
+            if inwards > NOISE * magnitude and inwards**2 > most * hessian[i, i]:
                 most, best = inwards**2 / hessian[i, i], i
     if best < 0:
         return False

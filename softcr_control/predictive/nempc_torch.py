@@ -1,11 +1,12 @@
-"""The NEMPC with its population on a device: one small copy there per tick, one back.
+"""The NEMPC with its population on a GPU: one small copy there per tick, one back.
 
 Between the copies nothing is decided by Python: shapes are fixed, chance comes from the device, and
-what depends on values is a choice between tensors. On a GPU a tick is therefore one CUDA graph; on
-the processor the same operations run one by one. In a graph an operation costs microseconds however
-little it does, so there are as few of them as can be.
+what depends on values is a choice between tensors. So a tick is one CUDA graph. In a graph an
+operation costs microseconds however little it does: what is ours is done by few kernels, and cost
+terms, which may be anybody's, by operations of torch.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -19,11 +20,10 @@ from softcr_control.costs.rollout import known_rows, known_states, tip_direction
 from softcr_control.costs.tensor_rollout import TensorRollout, with_tensors
 from softcr_control.costs.tip_orientation import TipOrientation
 from softcr_control.observation import ControlContext
+from softcr_control.predictive.device_search import DeviceSearch
 from softcr_control.predictive.horizon import MAXIMUM_DELAY, Problem
 from softcr_control.predictive.knots import mapped
-from softcr_control.predictive.limits import limit_knots
 from softcr_control.predictive.nempc import Nempc, NempcSettings
-from softcr_control.predictive.tensor_search import TensorEvolution, TensorPolish
 from softcr_models.cuda.device_model import DeviceModel, Moment, inner
 from softcr_models.errors import UserError
 from softcr_runtime.blocks.budget import Budget
@@ -37,16 +37,21 @@ class _Evaluation:
     """The cheapest candidates, in ascending order of their costs."""
 
     knots: torch.Tensor  # (S, K, m) parents of the next generation, and what the polish looks at
-    costs: torch.Tensor  # (S,) inf where not finite
+    costs: torch.Tensor  # (B,) inf where not finite
     residuals: torch.Tensor  # (S', R) whose squares add up to the costs, of the first ones
     best: torch.Tensor  # (F,) of the first: costs of its terms, knots, tips; all that is told
+
+    @property
+    def found(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """What `DeviceSearch.keep` compares."""
+        return self.knots, self.costs, self.best
 
 
 class NempcTorch(Nempc):
     """`Nempc` on a model that computes with tensors, its population on the model's device.
 
-    Same settings, cost terms, memory and answers; other random numbers, and the minimum inside the
-    box is found by other means. A tick is one piece of work, whatever its budget.
+    Same settings, cost terms, memory and answers; other random numbers. A tick is one piece of work,
+    whatever its budget.
 
     Args:
         context: its model has a method `on_device(period) -> DeviceModel`.
@@ -69,21 +74,23 @@ class NempcTorch(Nempc):
 
         inputs, horizon = self._inputs, settings.horizon
         channels, states, count = inputs.size, self._model.state.size, self._knots.count
-        self._low, self._high = self._tensor(inputs.low), self._tensor(inputs.high)
-        self._steps = [None if step is None else self._tensor(step) for step in self._max_steps]
         self._to_commands = self._tensor(self._knots.to_commands)
         self._residuals = [with_tensors(term, device).residuals for term in self._terms]
-        self._evolution_on_device = TensorEvolution(
-            *settings.shares,
-            self._tensor(settings.stranger_spread * inputs.range),
+        self._search = DeviceSearch(
+            settings.shares,
+            settings.stranger_spread * inputs.range,
             settings.mutation_probability,
+            inputs.low,
+            inputs.high,
+            self._max_steps,
+            settings.first_knot_fixed,
             self._generator,
+            device,
         )
         self._turns = any(isinstance(term, TipOrientation) for term in self._terms)
-        self._polish = TensorPolish(settings.population, count, inputs.low, inputs.high, device)
-        self._polishes = settings.polish and self._polish.possible
+        self._polishes = settings.polish and self._search.polishes
         parents = settings.shares[0]
-        self._kept = max(parents, self._polish.samples) if self._polishes else parents
+        self._kept = max(parents, self._search.samples) if self._polishes else parents
         self._population = torch.zeros((parents, count, channels), device=device)
         of_model = futures_of.shapes(horizon, MAXIMUM_DELAY)
         self._told = _Exchange(
@@ -129,8 +136,8 @@ class NempcTorch(Nempc):
 
     def _plan(self, problem: Problem, budget: Budget) -> Command | None:
         self._write(problem)
-        self._search()
-        found = self._outputs.from_device()
+        self._play()
+        found = self._outputs.on_host()
         cost = float(found["terms"].sum())
         self._begins = not math.isfinite(cost)
         if self._begins:
@@ -158,7 +165,7 @@ class NempcTorch(Nempc):
             rotations = tip_rotations(reference, model)
         directions = tip_directions(reference)
         of_model = self._futures_of.told(_moment(problem))
-        self._told.to_device(
+        self._told.tell(
             free_inputs=problem.free_inputs,
             input_response=problem.input_response,
             previous_command=problem.previous_command,
@@ -177,8 +184,8 @@ class NempcTorch(Nempc):
         )
 
     @torch.inference_mode()
-    def _search(self) -> None:
-        """A tick on the device, from inputs to outputs."""
+    def _play(self) -> None:
+        """A tick on the device, from inputs to outputs, copies included."""
         if not self._records:
             self._tick()
             return
@@ -205,34 +212,28 @@ class NempcTorch(Nempc):
     # -- on the device: no value is looked at, no shape depends on one ----------------------------
 
     def _tick(self) -> None:
-        told = self._told.on_device
+        self._told.to_device()
+        told, search = self._told.on_device, self._search
         begun = self._futures_of.begun(inner(_OF_MODEL, told))
         evaluated = self._evaluated_on_device(self._first_candidates(told), begun, told)
         for _ in range(self.settings.generations - 1):
-            bred = self._evolution_on_device.next_generation(
-                evaluated.knots, told["previous_command"], told["mutation"]
-            )
+            bred = search.bred(evaluated.knots, told["previous_command"], told["mutation"])
             evaluated = self._evaluated_on_device(bred, begun, told)
-        parents, best = evaluated.knots[: len(self._population)], evaluated.best
-        if not self._polishes:
-            self._population.copy_(parents)
-            self._outputs.flat.copy_(best)
-            return
-        proposals = self._polish.proposals(evaluated.knots, evaluated.residuals, evaluated.costs)
-        polished = self._evaluated_on_device(proposals, begun, told)
-        # the better one becomes the first, and the last parent leaves
-        better = polished.costs[0] < evaluated.costs[0]
-        with_it = torch.cat((polished.knots[:1], parents[:-1]))
-        torch.where(better, with_it, parents, out=self._population)
-        torch.where(better, polished.best, best, out=self._outputs.flat)
+        polished = None
+        if self._polishes:
+            proposals = search.proposals(
+                evaluated.knots, evaluated.residuals, evaluated.costs, told["previous_command"]
+            )
+            polished = self._evaluated_on_device(proposals, begun, told).found
+        search.keep(evaluated.found, polished, self._population, self._outputs.flat)
+        self._outputs.from_device()
 
     def _first_candidates(self, told: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """(B, K, m) from the last generation, some ticks later, or a first generation."""
-        evolution, previous = self._evolution_on_device, told["previous_command"]
-        first = evolution.first_generation(previous, self._knots.count)
-        shifted = mapped(self._population, told["to_later"])
-        bred = evolution.next_generation(shifted, previous, told["mutation"])
-        return torch.where(told["begins"] > 0.5, first, bred)
+        return self._search.bred(
+            self._population, told["previous_command"], told["mutation"], told["to_later"],
+            told["begins"],
+        )  # fmt: skip
 
     def _evaluated_on_device(
         self,
@@ -240,23 +241,16 @@ class NempcTorch(Nempc):
         begun: Mapping[str, torch.Tensor],
         told: Mapping[str, torch.Tensor],
     ) -> _Evaluation:
-        """Candidates made feasible, rolled out and judged; the cheapest of them."""
-        previous = told["previous_command"]
-        if self.settings.first_knot_fixed:
-            knots[:, 0] = previous
-        limit_knots(knots, previous, self._low, self._high, self._steps, torch.clamp)
+        """Limited candidates rolled out and judged; the cheapest of them."""
         rollout = self._rollout(mapped(knots, self._to_commands), begun, told)
         parts = [residuals(rollout) for residuals in self._residuals]
         residuals = torch.cat(parts, dim=1)
-        costs = residuals.square().sum(dim=1).nan_to_num(nan=torch.inf, posinf=torch.inf)
-        costs, order = torch.sort(costs)
-        kept = order[: self._kept]
-        fitted = residuals.index_select(0, kept[: self._polish.samples])
-        cheapest = knots.index_select(0, kept)
-        first = fitted[0].split([part.shape[1] for part in parts])
-        tips = rollout.tip_poses.index_select(0, kept[:1])[0, :, :, 3]
-        terms = [torch.dot(part, part)[None] for part in first]
-        best = torch.cat((*terms, cheapest[0].flatten(), tips.flatten()))
+        ends = list(itertools.accumulate(part.shape[1] for part in parts))
+        costs, order = torch.sort(self._search.costs(residuals))
+        kept = min(self._kept, len(knots))
+        cheapest, fitted, best = self._search.gathered(
+            order, knots, residuals, rollout.tip_poses.contiguous(), ends, kept
+        )
         return _Evaluation(cheapest, costs, fitted, best)
 
     def _rollout(
@@ -292,7 +286,7 @@ def _device_model(context: ControlContext) -> DeviceModel:
         found: DeviceModel = make(context.period)
         return found
     except UserError as error:
-        raise UserError(f"controller: backend 'torch': {error}") from None
+        raise UserError(f"controller: on a GPU: {error}") from None
 
 
 def _moment(problem: Problem) -> Moment:
@@ -311,7 +305,7 @@ def _moment(problem: Problem) -> Moment:
 
 
 class _Exchange:
-    """Named float32 numbers that go between host and device in one copy.
+    """Named float32 numbers that go between host and device in one copy, which is part of a tick.
 
     Attributes:
         flat: all of them on the device, in the order of their shapes.
@@ -319,24 +313,32 @@ class _Exchange:
     """
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], device: torch.device) -> None:
-        self._shapes = shapes
+        self._shapes, self._device = shapes, device
         size = sum(math.prod(shape) for shape in shapes.values())
         self.flat = torch.zeros(size, device=device)
-        # what is not pageable is copied without a detour
+        # what is not pageable is copied without a detour, and while the host goes on
         self._host = torch.zeros(size, pin_memory=device.type == "cuda")
         self.on_device = self._views(self.flat)
         self._on_host = {name: view.numpy() for name, view in self._views(self._host).items()}
 
-    def to_device(self, **values: Any) -> None:
-        """Copies numbers there; all names must be given."""
+    def tell(self, **values: Any) -> None:
+        """Numbers that the next `to_device` copies; all names must be given."""
         assert values.keys() == self._shapes.keys()
         for name, value in values.items():
             self._on_host[name][...] = value
+
+    def to_device(self) -> None:
+        """Copies all numbers there."""
         self.flat.copy_(self._host, non_blocking=True)
 
-    def from_device(self) -> dict[str, np.ndarray]:
-        """Numbers from there, once the device has them; valid until the next call."""
-        self._host.copy_(self.flat)
+    def from_device(self) -> None:
+        """Copies all numbers from there."""
+        self._host.copy_(self.flat, non_blocking=True)
+
+    def on_host(self) -> dict[str, np.ndarray]:
+        """What `from_device` has copied, once that is done; valid until the next copy."""
+        if self._device.type == "cuda":
+            torch.cuda.current_stream(self._device).synchronize()
         return self._on_host
 
     def _views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:

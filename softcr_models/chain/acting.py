@@ -47,8 +47,8 @@ def _follow(remembered, before, after, radii, behind, left):
 
 
 @register_jitable
-def _tick_of(times, dt):
-    """`behind` and `left` of `_follow`."""
+def tick_of(times, dt):
+    """(K,) tau / dt and (K,) exp(-dt / tau) of lags in a tick, see `_follow`."""
     behind, left = np.empty(times.shape[0]), np.empty(times.shape[0])
     for k in range(times.shape[0]):
         behind[k], left[k] = times[k] / dt, math.exp(-dt / times[k])
@@ -59,7 +59,7 @@ def _tick_of(times, dt):
 def along(remembered, readings, dt, radii, times, found):
     """Fills `found` (B, T + 1, m (J + K)) with what is remembered along readings (B, T + 1, m); see
     `ChainMemory.along`."""
-    behind, left = _tick_of(times, dt)
+    behind, left = tick_of(times, dt)
     for b in range(readings.shape[0]):
         found[b, 0] = remembered
         for t in range(1, readings.shape[1]):
@@ -143,7 +143,7 @@ def acting_pressures(
     batch, rows, count = found.shape
     stops, lags, size = radii.shape[0], times.shape[0], remembered.shape[0]
     follows = levels.shape[2] == count and size > 0
-    behind, left = _tick_of(times, dt)
+    behind, left = tick_of(times, dt)
     raw_weights = np.empty((size + count * count, lanes))
     raw_readings = np.empty((2, count, lanes))
     raw_felt, raw_straight = np.empty((count, lanes)), np.empty((count, lanes))

@@ -1,5 +1,6 @@
 """The chain for candidates that are tensors, in front of its rod on a device."""
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -9,7 +10,9 @@ import numpy as np
 import torch
 
 from softcr_models.chain.memory import ChainMemory
+from softcr_models.cuda import module
 from softcr_models.cuda.device_model import DeviceFutures, DeviceModel, Moment, inner
+from softcr_models.cuda.source import table, text
 
 if TYPE_CHECKING:
     from softcr_models.chain.chain_model import ChainModel
@@ -17,40 +20,46 @@ if TYPE_CHECKING:
 _OF_ROD = "rod."  # begins the names of what the rod is told
 
 
+class _Futures(ctypes.Structure):
+    """What candidates share: `Futures` of `chain.cu`."""
+
+    _fields_ = (("batch", ctypes.c_int), ("rows", ctypes.c_int))
+
+
 class DeviceChain:
     """A `DeviceModel` of a rod behind its chain.
 
     What acts on the rod is linear in readings and in what is remembered of them, so the processor
-    finds a tick's matrix with the chain's own kernel. Lags are linear, too; stops are not, and are
-    followed along the readings.
+    finds a tick's matrix with the chain's own kernel. What is remembered is followed along the
+    readings by a kernel of the device.
 
     Args:
         chain: the model on the processor.
         rod: of the rod behind it, on the device.
         period: of a tick [s].
+
+    Raises:
+        UserError: the device has no compiler, or does not take what it made.
     """
 
     def __init__(self, chain: "ChainModel", rod: DeviceModel, period: float) -> None:
         self.device = rod.device
-        self._chain, self._rod, self._period = chain, rod, period
+        self._chain, self._rod = chain, rod
         memory, self._count = chain.inputs.memory, chain.inputs.size
-        self._memory = memory if isinstance(memory, ChainMemory) else None
-        radii = () if self._memory is None else self._memory.radii
-        self._stops = len(radii)
-        self._radii = self._tensor(np.array(radii, float))
-        self._lags = self._decays = self._tensor(np.zeros(0))
+        known = memory if isinstance(memory, ChainMemory) else ChainMemory(self._count, (), ())
+        self._remembered = known.size
+        self._module = module.Module(source_of(known, self._count, period), self.device)
 
     def shapes(self, horizon: int, longest_delay: int) -> dict[str, tuple[int, ...]]:
-        remembered = 0 if self._memory is None else self._memory.size
-        if self._memory is not None and len(self._memory.times):
-            self._lags, self._decays = map(self._tensor, self._memory.lags(horizon, self._period))
-        of_rod = self._rod.shapes(horizon, longest_delay)
         return {
-            "remembered": (remembered,),
-            "acting": (self._count + remembered, self._count),
+            "remembered": (self._remembered,),
+            "acting": (self._count + self._remembered, self._count),
             "offset": (self._count,),
             "marker": (4, 4),
-            **{_OF_ROD + name: shape for name, shape in of_rod.items()},
+            **{
+                _OF_ROD + name: shape
+                for name, shape in self._rod.shapes(horizon, longest_delay).items()
+            },
         }
 
     def told(self, moment: Moment) -> dict[str, np.ndarray]:
@@ -92,44 +101,30 @@ class DeviceChain:
     def _acting_pressures(
         self, begun: Mapping[str, torch.Tensor], readings: torch.Tensor
     ) -> torch.Tensor:
-        """(B, N + 1, m) pressures that act on the rod [Pa], of readings (B, N + 1, m).
-
-        A row (reading, stops, lags) of all that is felt at a grid point, times "acting" (m + k, m),
-        and "offset" (m,) added.
-        """
+        """(B, N + 1, m) pressures that act on the rod [Pa], of readings (B, N + 1, m)."""
         batch, rows, count = readings.shape
-        acting, remembered = begun["acting"], begun["remembered"]
-        levels = readings
-        if self._memory is not None:
-            levels = readings.new_empty((batch, rows, len(acting)))
-            levels[:, :, :count] = readings
-            behind = count * (1 + self._stops)
-            if self._stops:
-                stops = levels[:, :, count:behind].view(batch, rows, count, -1)
-                self._follow(remembered[: behind - count].view(count, -1), readings, stops)
-            if behind < len(acting):
-                left = self._decays * remembered[behind - count :]
-                lagging = torch.addmm(left.flatten(), readings.flatten(1), self._lags)
-                levels[:, :, behind:] = lagging.view(batch, rows, -1)
-        acts = torch.addmm(begun["offset"], levels.view(batch * rows, -1), acting)
-        return acts.view(batch, rows, count)
+        out = torch.empty_like(readings)
+        tensors = (readings, begun["remembered"], begun["acting"], begun["offset"], out)
+        blocks = -(-batch * count // module.THREADS)
+        self._module.launch("acting", tensors, _Futures(batch, rows), blocks)
+        return out
 
-    def _follow(self, first: torch.Tensor, readings: torch.Tensor, stops: torch.Tensor) -> None:
-        """Fills stops (B, N + 1, m, J), which are `first` (m, J) at the first of the readings.
 
-        The slider behind a stop's spring is where it was, or a radius beside the reading: one
-        operation a tick.
-        """
-        reading = readings[..., None]
-        least, most = reading - self._radii, reading + self._radii
-        sliders = torch.empty_like(least)
-        torch.sub(reading[:, 0], first, out=sliders[:, 0])
-        for tick in range(1, readings.shape[1]):
-            torch.clamp(sliders[:, tick - 1], least[:, tick], most[:, tick], out=sliders[:, tick])
-        torch.sub(reading, sliders, out=stops)
-
-    def _tensor(self, values: np.ndarray) -> torch.Tensor:
-        return torch.as_tensor(values, dtype=torch.float32, device=self.device)
+def source_of(memory: ChainMemory, inputs: int, period: float) -> str:
+    """The kernel's whole text for a memory of m inputs and ticks of a period [s]."""
+    behind, left = memory.lag_tick(period)
+    sizes = {"COUNT": inputs, "STOPS": len(memory.radii), "LAGS": len(memory.times)}
+    # a table must not be empty
+    tables = {name: np.append(values, 0.0) for name, values in
+              {"RADII": memory.radii, "BEHIND": behind, "LEFT": left}.items()}  # fmt: skip
+    return "\n".join(
+        (
+            *(f"#define {name} {value}" for name, value in sizes.items()),
+            text("grid.cu"),
+            *(table("float", name, values) for name, values in tables.items()),
+            text("chain.cu"),
+        )
+    )
 
 
 class _AtMarker:

@@ -51,16 +51,7 @@ class ChainMemory:
         acting.along(remembered, inputs, dt, self.radii, self.times, found)
         return found
 
-    def lags(self, ticks: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """The lags of T + 1 readings, `dt` [s] apart and linear in between, are linear in them.
-
-        Returns:
-            ((T + 1) m, (T + 1) K m) by which all readings are multiplied [-]; (T + 1, K m) what is
-            then left of the lags at the first one [-].
-        """
-        count, levels, lags = self._inputs, ticks + 1, len(self.times)
-        one = ChainMemory(1, (), tuple(self.times))
-        of_reading = one.along(np.zeros(lags), np.eye(levels)[..., None], dt)
-        response = np.einsum("stk,ij->sitkj", of_reading, np.eye(count))
-        left = one.along(np.ones(lags), np.zeros((1, levels, 1)), dt)[0]
-        return response.reshape(levels * count, -1), np.repeat(left, count, axis=1)
+    def lag_tick(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """(K,) time constants / dt and (K,) what is left of lags after a tick of dt [s]."""
+        behind, left = acting.tick_of(self.times, dt)
+        return behind, left

@@ -14,30 +14,26 @@
 // Lanes exchange numbers through shared memory, between phases that end with a barrier. A host's
 // compiler runs the same text: there a phase is a loop over the lanes.
 //
-// Before this text stand the constants of a rod, see `source.py`, and `real`, the float type.
+// Before this text stand `grid.cu`, the constants of a rod, see `source.py`, and `real`, the float
+// type.
 
 #ifdef __CUDACC__
-#define FUNCTION __device__ __forceinline__
 #define EACH_LANE { const int lane = threadIdx.x % LANES; Lane& own = lanes[0]; (void)own;
 #define BARRIER __syncwarp();
 #define DONE } BARRIER
 #define PASSED }
 #define LOAD_AGAIN asm volatile("" ::: "memory");  // rather than to keep it in registers
 #define LINK_OF(k, turn) __shfl_sync(0xffffffffu, own.link[turn], k, LANES)
-#define BY_VALUE const __grid_constant__
 #define ANY_OF_WARP(flag) __any_sync(0xffffffffu, flag)
 #define NAN_OF_IO __int_as_float(0x7fc00000)
 #else
-#include <cmath>
 #include <cstdint>
-#define FUNCTION static inline
 #define EACH_LANE for (int lane = 0; lane < LANES; ++lane) { Lane& own = lanes[lane]; (void)own;
 #define BARRIER
 #define DONE }
 #define PASSED }
 #define LOAD_AGAIN
 #define LINK_OF(k, turn) lanes[k].link[turn]
-#define BY_VALUE
 #define ANY_OF_WARP(flag) (flag)
 #define NAN_OF_IO NAN
 #endif

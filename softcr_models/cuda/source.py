@@ -1,4 +1,4 @@
-"""The text of a rod's CUDA kernels: `rod.cu` with the constants of the rod in front."""
+"""The text of a rod's CUDA kernels: `rod.cu` with `grid.cu` and the rod's constants in front."""
 
 from importlib import resources
 from typing import Any
@@ -121,16 +121,12 @@ def source_of(rod: CosseratRod, dtype: type[np.floating]) -> str:
     lines = [f"#define {name} {value}" for name, value in numbers.items()]
     lines += [
         f"typedef {'double' if double else 'float'} real;",
-        "#ifdef __CUDACC__",
-        "#define TABLE static __device__ constexpr",
-        "#else",
-        "#define TABLE static constexpr",
-        "#endif",
+        text("grid.cu"),
         f"constexpr unsigned long long ENDS = {ends}ull;",
     ]
     lines += [f"constexpr real {name} = real({_number(value)});" for name, value in scalars.items()]
-    lines += [_table("real", name, values) for name, values in reals.items()]
-    lines += [_table("int", name, values) for name, values in integers.items()]
+    lines += [table("real", name, values) for name, values in reals.items()]
+    lines += [table("int", name, values) for name, values in integers.items()]
     return "\n".join(lines) + "\n" + text("rod.cu")
 
 
@@ -143,9 +139,10 @@ def _number(value: Any) -> str:
     return repr(float(value))
 
 
-def _table(kind: str, name: str, values: Any) -> str:
+def table(kind: str, name: str, values: Any) -> str:
+    """A line that declares numbers as a constant of kernels, which must not be none."""
     flat = np.asarray(values).ravel()
-    told = (f"{kind}({_number(value)})" if kind == "real" else str(int(value)) for value in flat)
+    told = (str(int(value)) if kind == "int" else f"{kind}({_number(value)})" for value in flat)
     return f"TABLE {kind} {name}[] = {{{', '.join(told)}}};"
 
 
