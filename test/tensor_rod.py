@@ -11,8 +11,8 @@ from softcr_models.prediction import RodPrediction
 class TensorRod(RodPrediction):
     """A RodPrediction with the method that a rod on a GPU has."""
 
-    def on_device(self, period):
-        return TensorRodModel(self, period)
+    def on_device(self, period, step):
+        return TensorRodModel(self, step)
 
 
 class TensorRodModel:

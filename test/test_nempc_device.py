@@ -112,7 +112,7 @@ def test_what_acts_on_the_rod_is_what_the_chain_says(seed, ticks, spread, withou
         along = memory.along(remembered, np.ascontiguousarray(readings), PERIOD)
         levels = Estimated(parameters, gain, offset).felt(readings, along)
     expected = chain.acting_pressures(levels, parameters[None])
-    on_device = chain.on_device(PERIOD)
+    on_device = chain.on_device(PERIOD, PERIOD)
     shapes = on_device.shapes(ticks, 4)
     state = np.zeros(chain.state_size)
     approach = np.zeros((5, chain.inputs.size + (0 if memory is None else memory.size)))

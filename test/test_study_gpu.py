@@ -5,6 +5,7 @@ import math
 import sys
 import zipfile
 from contextlib import contextmanager
+from importlib.metadata import distributions
 from types import SimpleNamespace
 
 import numpy as np
@@ -315,17 +316,18 @@ def test_the_command_runs_a_part_in_a_process(monkeypatch, tmp_path, capsys):
 
 def test_parts_find_pinocchio_and_an_openmp_library(monkeypatch, tmp_path):
     site, libraries = tmp_path / "site", tmp_path / "libraries"
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    inner = site / "cmeel.prefix" / "lib" / version / "site-packages"
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    inner = site / "cmeel.prefix" / "lib" / python / "site-packages"
     inner.mkdir(parents=True)
     carried = site / "pykdtree.libs" / "libgomp-1a2b.so.1.0.0"
     carried.parent.mkdir()
     carried.touch()
     monkeypatch.setattr(sys, "path", ["", str(site), "/elsewhere"])
+    monkeypatch.setattr(gpu_kit, "declare_package", lambda folder: [str(folder)])
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     monkeypatch.setattr(gpu_kit.ctypes, "CDLL", lambda name: None)
     found = gpu_kit.environment(libraries)
-    assert found["PYTHONPATH"] == f"{site}:{inner}:/elsewhere"
+    assert found["PYTHONPATH"] == f"{site}:{inner}:/elsewhere:{libraries}"
     assert "LD_LIBRARY_PATH" not in found
 
     def none(name):
@@ -336,6 +338,22 @@ def test_parts_find_pinocchio_and_an_openmp_library(monkeypatch, tmp_path):
         found = gpu_kit.environment(libraries)
     assert found["LD_LIBRARY_PATH"] == str(libraries)
     assert (libraries / "libgomp.so.1").resolve() == carried
+
+
+def test_what_the_package_declares_is_found_where_it_is_not_installed(monkeypatch, tmp_path):
+    """Without declarations the training, which belongs to a paper, would be left out in silence."""
+    assert gpu_kit.declare_package(tmp_path / "none") == []
+
+    def missing(name):
+        raise gpu_kit.PackageNotFoundError(name)
+
+    monkeypatch.setattr(gpu_kit, "version", missing)
+    (folder,) = gpu_kit.declare_package(tmp_path)
+    points = {point.group for found in distributions(path=[folder]) for point in found.entry_points}
+    assert {"softcr.names", "softcr.models", "softcr.studies"} <= points
+    monkeypatch.setattr(gpu, "PARTS", {"training": {}})
+    with pytest.raises(SystemExit, match="training: nothing is declared"):
+        gpu_kit.measure_part("training", tmp_path, SMALL)
 
 
 # -- the wheels ------------------------------------------------------------------------------------

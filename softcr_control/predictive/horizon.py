@@ -87,18 +87,19 @@ class Problem:
 
     present_state: np.ndarray  # (nx,) estimated
     approach: np.ndarray  # (delay + 1, m) what the model feels until the optimised commands begin
-    free_inputs: np.ndarray  # ((N + 1) m,) what the model feels if all commands are zero
-    input_response: np.ndarray  # (N m, (N + 1) m) what commands add to that [-]
+    free_inputs: np.ndarray  # ((P + 1) m,) what the model feels if all commands are zero
+    input_response: np.ndarray  # (N m, (P + 1) m) what commands add to that [-]
     input_tick: InputTick  # the same for one tick
     remembered: np.ndarray | None  # (k,) of the inputs' past when the optimised commands begin
     estimated: Estimated  # what is felt at a reading
     previous_command: np.ndarray  # (m,) active until then
     shift: int  # ticks by which these commands begin later than those of the last problem
-    reference: Reference  # N rows; tips less the offsets that were learned
+    reference: Reference  # P rows; tips less the offsets that were learned
     parameters: np.ndarray  # (P,)
     present_reference_tip: np.ndarray  # (3,) [m]
     model: Model
     period: float  # of a tick [s]
+    step: float  # from one predicted state to the next [s]
 
     @property
     def delay(self) -> int:
@@ -119,7 +120,7 @@ class Problem:
         return rolled[0, -1].astype(float)
 
     def rollout(self, commands: np.ndarray) -> Rollout:
-        """The futures of candidates with commands (B, N, m)."""
+        """The futures of candidates with commands (B, N, m), P states of each."""
         inputs = commands.reshape(len(commands), -1) @ self.input_response
         inputs += self.free_inputs
         return Rollout(
@@ -130,12 +131,12 @@ class Problem:
             reference=self.reference,
             model=self.model,
             parameters=self.parameters,
-            period=self.period,
+            period=self.step,
             delay=self.delay,
         )
 
     def _told(self, inputs: np.ndarray) -> np.ndarray | Readings:
-        """(B, N + 1, m) as they are; of a model with a memory these are readings, from which it
+        """(B, P + 1, m) as they are; of a model with a memory these are readings, from which it
         goes on."""
         if self.remembered is None:
             return inputs
@@ -156,10 +157,13 @@ class Horizon:
     Args:
         context: model, period, and whether commands are ramped.
         settings: of the controller.
+        stride: ticks from one predicted state to the next, of which there are P = N / stride.
     """
 
-    def __init__(self, context: ControlContext, settings: HorizonSettings) -> None:
-        self.ticks, self.period = settings.horizon, context.period
+    def __init__(
+        self, context: ControlContext, settings: HorizonSettings, stride: int = 1
+    ) -> None:
+        self.ticks, self.period, self._stride = settings.horizon, context.period, stride
         model, inputs = context.model, context.model.inputs
         self._model, self._inputs = model, inputs
         self._lag = None
@@ -245,7 +249,8 @@ class Horizon:
     def problem(self, observation: Observation) -> Problem:
         """Predicts over the delay: state and inputs when the optimised commands begin.
 
-        Of N + 1 + delay reference rows from t_k on, row 0 and the last N are looked at. It changes
+        Of N + 1 + delay reference rows from t_k on, row 0 and, of the last N, those at predicted
+        states are looked at. It changes
         nothing: `observe` comes before it.
 
         Raises:
@@ -262,8 +267,12 @@ class Horizon:
         ramp = self._sent.ramp
         if len(ramp) > 1:  # the first of the commands is approached from the one before it
             free += ramp[0] * np.outer(of_held[0], previous)
-        rows = slice(delay + 1, delay + 1 + self.ticks)
-        offsets = self._offsets.ahead(delay, self.ticks) if self._offsets.active else None
+        stride = self._stride
+        rows = slice(delay + stride, delay + 1 + self.ticks, stride)
+        offsets = None
+        if self._offsets.active:
+            offsets = self._offsets.ahead(delay, self.ticks)[stride - 1 :: stride]
+        free = free[::stride]
         raw = past is not None  # gains and offsets come behind the memory, which follows readings
         gain = np.ones_like(estimated.gain) if raw else estimated.gain
         return Problem(
@@ -286,6 +295,7 @@ class Horizon:
             present_reference_tip=reference.tip_positions[0],
             model=self._model,
             period=self.period,
+            step=self.period * stride,
         )
 
     def _ramp(self) -> np.ndarray:
@@ -337,7 +347,7 @@ class Horizon:
         return decays, lag.gain / lag.pole * (1.0 - decays[1])
 
     def _response(self, of_held: np.ndarray, gain: np.ndarray) -> np.ndarray:
-        """(N m, (N + 1) m): commands to inputs without initial ones, both flat.
+        """(N m, (P + 1) m): commands to inputs without initial ones, both flat.
 
         The lag is linear: one product per batch instead of N strided updates.
         """
@@ -345,8 +355,9 @@ class Horizon:
         of_one = ramp[-1] * of_held
         if len(ramp) > 1:
             of_one[:-1] += ramp[0] * of_held[1:]
+        of_one = of_one[:, :: self._stride]
         ticks, channels = self.ticks, len(gain)
-        response = np.zeros((ticks, channels, ticks + 1, channels))
+        response = np.zeros((ticks, channels, of_one.shape[1], channels))
         for channel in range(channels):
             response[:, channel, :, channel] = gain[channel] * of_one
         return response.reshape(ticks * channels, -1)

@@ -37,6 +37,13 @@ class NempcSettings(HorizonSettings):
     """Numbers of the algorithm; those of config/controllers/nempc.yaml are the defaults."""
 
     population: int = Field(default=1000, ge=8, le=100_000, description="candidates per generation")
+    prediction_step: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="ticks from one predicted state to the next, of which horizon is a multiple; a "
+        "fast loop need not predict at each of its ticks",
+    )
     segments: int = Field(default=1, ge=1, le=50, description="linear segments of a candidate")
     first_knot_fixed: bool = Field(
         default=False, description="whether candidates start from the command that is active now"
@@ -108,6 +115,11 @@ class NempcSettings(HorizonSettings):
             )
         if self.segments > self.horizon - 1:
             raise ValueError(f"segments {self.segments} must be below horizon {self.horizon}")
+        if self.horizon % self.prediction_step:
+            raise ValueError(
+                f"horizon {self.horizon} must be a multiple of prediction_step "
+                f"{self.prediction_step}"
+            )
         if self.mutation_scale_low > self.mutation_scale_high:
             raise ValueError(
                 f"mutation_scale_low {self.mutation_scale_low} must be at most mutation_scale_high "
@@ -170,7 +182,7 @@ class Nempc:
         self._knots = Knots(times, settings.horizon, self._inputs.size)
         step = self._inputs.rate * context.period
         self._max_steps = largest_steps(step * self._knots.spans[:, None], self._inputs.range)
-        self._horizon = Horizon(context, settings)
+        self._horizon = Horizon(context, settings, settings.prediction_step)
         self.reset()
 
     @property

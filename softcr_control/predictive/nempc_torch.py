@@ -54,7 +54,7 @@ class NempcTorch(Nempc):
     whatever its budget.
 
     Args:
-        context: its model has a method `on_device(period) -> DeviceModel`.
+        context: its model has a method `on_device(period, step) -> DeviceModel`.
         settings: as of `Nempc`.
         record: whether a tick is recorded once and replayed, which only a GPU can.
 
@@ -65,7 +65,7 @@ class NempcTorch(Nempc):
     def __init__(
         self, context: ControlContext, settings: NempcSettings, record: bool = True
     ) -> None:
-        self._futures_of = futures_of = _device_model(context)
+        self._futures_of = futures_of = _device_model(context, settings.prediction_step * context.period)
         self._device = device = futures_of.device
         self._generator = torch.Generator(device)
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -73,6 +73,7 @@ class NempcTorch(Nempc):
         super().__init__(context, settings)
 
         inputs, horizon = self._inputs, settings.horizon
+        steps = horizon // settings.prediction_step
         channels, states, count = inputs.size, self._model.state.size, self._knots.count
         self._to_commands = self._tensor(self._knots.to_commands)
         self._residuals = [with_tensors(term, device).residuals for term in self._terms]
@@ -92,19 +93,19 @@ class NempcTorch(Nempc):
         parents = settings.shares[0]
         self._kept = max(parents, self._search.samples) if self._polishes else parents
         self._population = torch.zeros((parents, count, channels), device=device)
-        of_model = futures_of.shapes(horizon, MAXIMUM_DELAY)
+        of_model = futures_of.shapes(steps, MAXIMUM_DELAY)
         self._told = _Exchange(
             {
-                "free_inputs": ((horizon + 1) * channels,),
-                "input_response": (horizon * channels, (horizon + 1) * channels),
+                "free_inputs": ((steps + 1) * channels,),
+                "input_response": (horizon * channels, (steps + 1) * channels),
                 "previous_command": (channels,),
-                "wanted_states": (horizon, states),
-                "reference_known": (horizon,),
-                "reference_tip_positions": (horizon, 3),
-                "wanted_tip_rotations": (horizon, 3, 3),
-                "orientation_known": (horizon,),
-                "wanted_tip_directions": (horizon, 3),
-                "direction_asked": (horizon,),
+                "wanted_states": (steps, states),
+                "reference_known": (steps,),
+                "reference_tip_positions": (steps, 3),
+                "wanted_tip_rotations": (steps, 3, 3),
+                "orientation_known": (steps,),
+                "wanted_tip_directions": (steps, 3),
+                "direction_asked": (steps,),
                 "mutation": (channels,),
                 "to_later": (count * channels, count * channels),
                 "delay": (),
@@ -117,7 +118,7 @@ class NempcTorch(Nempc):
             {
                 "terms": (len(self._terms),),
                 "knots": (count, channels),
-                "tips": (horizon, 3),
+                "tips": (steps, 3),
             },
             device,
         )
@@ -273,8 +274,8 @@ class NempcTorch(Nempc):
         return torch.as_tensor(values, dtype=torch.float32, device=self._device)
 
 
-def _device_model(context: ControlContext) -> DeviceModel:
-    """The context's model, for steps of its period.
+def _device_model(context: ControlContext, step: float) -> DeviceModel:
+    """The context's model, for steps of so long [s].
 
     Raises:
         UserError: it does not compute with tensors, or not such steps.
@@ -283,7 +284,7 @@ def _device_model(context: ControlContext) -> DeviceModel:
     try:
         if make is None:
             raise UserError(f"{type(context.model).__name__} does not compute with tensors")
-        found: DeviceModel = make(context.period)
+        found: DeviceModel = make(context.period, step)
         return found
     except UserError as error:
         raise UserError(f"controller: on a GPU: {error}") from None

@@ -49,7 +49,7 @@ class Reference:
         tips = self.tip_positions[rows]
         return Reference(
             self.stamp + (rows.start or 0) * self.period,
-            self.period,
+            self.period * (rows.step or 1),
             None if self.states is None else self.states[rows],
             tips if tip_offsets is None else tips - tip_offsets,
             None if self.tip_orientations is None else self.tip_orientations[rows],

@@ -154,13 +154,13 @@ class ChainModel(RodModel):
         """See RodModel; of the model underneath."""
         return self._inner.on_gpu
 
-    def on_device(self, period: float) -> "DeviceModel":
+    def on_device(self, period: float, step: float) -> "DeviceModel":
         """See RodModel; where the model underneath computes with tensors."""
-        rod = self._inner.on_device(period)
+        rod = self._inner.on_device(period, step)
         # torch is imported only where tensors are wanted
         from softcr_models.chain.device_chain import DeviceChain
 
-        return DeviceChain(self, rod, period)
+        return DeviceChain(self, rod, step)
 
     def tip_beyond(self, end: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         tip = super().tip_beyond(end, parameters)

@@ -36,19 +36,19 @@ class DeviceChain:
     Args:
         chain: the model on the processor.
         rod: of the rod behind it, on the device.
-        period: of a tick [s].
+        step: from one predicted state to the next [s].
 
     Raises:
         UserError: the device has no compiler, or does not take what it made.
     """
 
-    def __init__(self, chain: "ChainModel", rod: DeviceModel, period: float) -> None:
+    def __init__(self, chain: "ChainModel", rod: DeviceModel, step: float) -> None:
         self.device = rod.device
         self._chain, self._rod = chain, rod
         memory, self._count = chain.inputs.memory, chain.inputs.size
         known = memory if isinstance(memory, ChainMemory) else ChainMemory(self._count, (), ())
         self._remembered = known.size
-        self._module = module.Module(source_of(known, self._count, period), self.device)
+        self._module = module.Module(source_of(known, self._count, step), self.device)
 
     def shapes(self, horizon: int, longest_delay: int) -> dict[str, tuple[int, ...]]:
         return {
@@ -110,9 +110,9 @@ class DeviceChain:
         return out
 
 
-def source_of(memory: ChainMemory, inputs: int, period: float) -> str:
-    """The kernel's whole text for a memory of m inputs and ticks of a period [s]."""
-    behind, left = memory.lag_tick(period)
+def source_of(memory: ChainMemory, inputs: int, step: float) -> str:
+    """The kernel's whole text for a memory of m inputs and steps of so long [s]."""
+    behind, left = memory.lag_tick(step)
     sizes = {"COUNT": inputs, "STOPS": len(memory.radii), "LAGS": len(memory.times)}
     # a table must not be empty
     tables = {name: np.append(values, 0.0) for name, values in

@@ -47,11 +47,11 @@ class Moment:
 
 
 class DeviceFutures(Protocol):
-    """Of B candidates over N ticks, each computed when it is first asked for and then kept."""
+    """Of B candidates over N steps, each computed when it is first asked for and then kept."""
 
     @property
     def states(self) -> torch.Tensor:
-        """(B, N, nx) float32 predicted states, row k one tick after row k - 1."""
+        """(B, N, nx) float32 predicted states, row k one step after row k - 1."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class DeviceFutures(Protocol):
 
 
 class DeviceModel(Protocol):
-    """A model for steps of one period, whose candidates are tensors. All tensors are float32.
+    """A model for steps of one length, whose candidates are tensors. All tensors are float32.
 
     A candidate whose state becomes NaN or infinite comes out so and does not disturb the others.
 
@@ -76,7 +76,7 @@ class DeviceModel(Protocol):
         """Names and shapes of what it must be told at each tick.
 
         Args:
-            horizon: N, ticks of a future.
+            horizon: N, steps of a future.
             longest_delay: D, rows of `Moment.approach` less one.
         """
         ...

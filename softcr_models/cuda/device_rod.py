@@ -21,12 +21,12 @@ class DeviceRod:
 
     Args:
         rod: on its GPU, in single precision.
-        period: of a tick [s].
+        step: from one predicted state to the next [s].
     """
 
-    def __init__(self, rod: "CudaRodPrediction", period: float) -> None:
+    def __init__(self, rod: "CudaRodPrediction", step: float) -> None:
         self.device = rod.device
-        self._rod, self._period = rod, period
+        self._rod, self._step = rod, step
 
     def shapes(self, horizon: int, longest_delay: int) -> dict[str, tuple[int, ...]]:
         return {"start": (1, self._rod.state_size), "parameters": (1, len(self._rod.parameters))}
@@ -38,7 +38,7 @@ class DeviceRod:
         return told
 
     def futures(self, begun: Mapping[str, torch.Tensor], readings: torch.Tensor) -> "_Futures":
-        return _Futures(self._rod, begun["start"], readings, begun["parameters"], self._period)
+        return _Futures(self._rod, begun["start"], readings, begun["parameters"], self._step)
 
 
 class _Futures:
@@ -50,9 +50,9 @@ class _Futures:
         start: torch.Tensor,
         acting: torch.Tensor,
         parameters: torch.Tensor,
-        period: float,
+        step: float,
     ) -> None:
-        self._rod, self._asked = rod, (start, acting, parameters, period)
+        self._rod, self._asked = rod, (start, acting, parameters, step)
 
     @cached_property
     def states(self) -> torch.Tensor:

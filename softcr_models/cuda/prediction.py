@@ -75,12 +75,12 @@ class CudaRodPrediction(RodPrediction):
     def on_gpu(self) -> bool:
         return True
 
-    def on_device(self, period: float) -> DeviceRod:
+    def on_device(self, period: float, step: float) -> DeviceRod:
         if not self.single_precision:
             raise UserError(
                 "single_precision: false is not allowed where candidates are tensors on a GPU"
             )
-        return DeviceRod(self, period)
+        return DeviceRod(self, step)
 
     def rollout_on_device(
         self,

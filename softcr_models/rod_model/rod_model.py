@@ -83,14 +83,15 @@ class RodModel:
         """Whether large batches are computed on a GPU."""
         return False
 
-    def on_device(self, period: float) -> "DeviceModel":
+    def on_device(self, period: float, step: float) -> "DeviceModel":
         """What a controller predicts with whose candidates are tensors.
 
         Args:
             period: of a tick [s].
+            step: from one predicted state to the next [s].
 
         Raises:
-            UserError: the model does not compute with tensors, or not steps of this period.
+            UserError: the model does not compute with tensors, or not such steps.
         """
         raise UserError("the rod on the processor does not compute with tensors")
 

@@ -25,21 +25,23 @@ class DeviceNetwork:
     Args:
         model: the surrogate, on its device.
         period: of a tick [s].
+        step: from one predicted state to the next [s].
 
     Raises:
         UserError: the network says its shapes itself, or was trained for another period.
     """
 
-    def __init__(self, model: "SurrogatePrediction", period: float) -> None:
+    def __init__(self, model: "SurrogatePrediction", period: float, step: float) -> None:
         network = model.network
         if model.folded is None:
             raise UserError(
                 "the network says the shapes of its ansatz itself: train one with shared shapes"
             )
-        if abs(network.period - period) > _PERIOD_TOLERANCE:
-            raise UserError(
-                f"period {period:.6g} s: the network was trained for {network.period:.6g} s"
-            )
+        for name, length in (("period", period), ("predicted step", step)):
+            if abs(network.period - length) > _PERIOD_TOLERANCE:
+                raise UserError(
+                    f"{name} {length:.6g} s: the network was trained for {network.period:.6g} s"
+                )
         self.device = model.device
         self._model, self._folded = model, model.folded
         self._poses = TipPoses(model.rod, network.mean, network.decoder)

@@ -145,9 +145,9 @@ class SurrogatePrediction(RodModel):
     def on_gpu(self) -> bool:
         return self.device.type == "cuda"
 
-    def on_device(self, period: float) -> DeviceNetwork:
+    def on_device(self, period: float, step: float) -> DeviceNetwork:
         """See RodModel; on the processor, too."""
-        return DeviceNetwork(self, period)
+        return DeviceNetwork(self, period, step)
 
     def warm_up(self) -> None:
         """See RodModel; the network also for a step of its own period."""

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -110,15 +111,32 @@ def _end(process: "subprocess.Popen[str]") -> None:
     process.wait()
 
 
+def declare_package(folder: Path) -> list[str]:
+    """Where Python finds what the package declares, models and studies of papers among it.
+
+    Returns:
+        The folder, where the package is not installed and its declarations were written; else none.
+    """
+    with suppress(PackageNotFoundError):
+        version("softcr")
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(folder)]
+    subprocess.run(command, cwd=Path(__file__).parents[2], check=True)
+    return [str(folder)]
+
+
 def environment(folder: Path) -> dict[str, str]:
-    """Of the parts: where pinocchio lies beside packages that `pip --target` has put somewhere, and
-    an OpenMP library where the system has none (in `folder`)."""
+    """Of the parts: where pinocchio lies beside packages that `pip --target` has put somewhere,
+    what the package declares where it is not installed, and an OpenMP library where the system has
+    none (in `folder`)."""
     found = dict(os.environ, PYTHONUNBUFFERED="1", OPENBLAS_NUM_THREADS="1")
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    inner = f"cmeel.prefix/lib/{version}/site-packages"
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    inner = f"cmeel.prefix/lib/{python}/site-packages"
     places = [place for place in sys.path if place]
     paths = [path for place in places for path in (place, f"{place}/{inner}")
              if path == place or Path(path).is_dir()]  # fmt: skip
+    paths += declare_package(folder)
     found["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     try:
         ctypes.CDLL("libgomp.so.1")
@@ -267,6 +285,8 @@ def measure_part(part: str, folder: Path, effort: "GpuEffort") -> None:
     from softcr_studies.frame.cell import Cell
     from softcr_studies.speed import gpu
 
+    if not gpu.PARTS[part]:
+        raise SystemExit(f"{part}: nothing is declared: no entry points of softcr are found")
     kept = Measurements(folder, effort)
     kept.drop(gpu.PARTS[part])
     for case, method in gpu.PARTS[part]:

@@ -37,6 +37,7 @@ class LoopOf:
         population: candidates.
         rate_hz: of the loop [Hz].
         horizon: [ticks]; None: as many seconds as at 70 Hz, 0.1 s, but at most 40 ticks.
+        prediction_step: ticks from one predicted state to the next.
         device: where the controller computes.
         part: of the run's seconds.
     """
@@ -44,6 +45,7 @@ class LoopOf:
     population: int
     rate_hz: float = RATE_HZ
     horizon: int | None = None
+    prediction_step: int = 1
     device: str = "cuda"
     part: float = 1.0
 
@@ -71,6 +73,7 @@ def ticks(loop: LoopOf, effort: GpuEffort) -> Result:
     threads = timing.cores_available()
     parameters: dict[str, Any] = {
         "population": loop.population, "device": loop.device, "threads": threads,
+        "prediction_step": loop.prediction_step,
     }  # fmt: skip
     if loop.horizon is not None:
         parameters["horizon"] = loop.horizon
