@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 from host_module import library_of
 
-from softcr_models.cuda.launcher import ATTEMPTS, Call
+from softcr_models.cuda.launcher import Call
 from softcr_models.cuda.source import source_of
 
 
@@ -17,7 +17,7 @@ class HostRod:
         self._library = library_of(source_of(rod, dtype), folder)
 
     def rollout(
-        self, states, inputs, parameters, length, *, substeps=(2,), pieces=1, tips=False,
+        self, states, inputs, parameters, length, *, substeps=2, doublings=0, pieces=1, tips=False,
         fresh=0, out=None, again=0, dtype=np.float64, largest_error=1e30,
     ):  # fmt: skip
         """(B, T, nx or 12), as the kernel of tensors of `dtype` writes it."""
@@ -28,8 +28,8 @@ class HostRod:
         call = Call(
             batch=batch, steps=steps, one_state=len(states) == 1,
             one_parameters=len(parameters) == 1, pieces=pieces, fresh=fresh, tips=tips,
-            again=again, attempts=len(substeps), substeps=(ctypes.c_int * ATTEMPTS)(*substeps),
-            length=length, largest_error=largest_error,
+            again=again, substeps=substeps, doublings=doublings, length=length,
+            largest_error=largest_error,
         )  # fmt: skip
         self._call("rollout", (*arrays, out), call)
         return out

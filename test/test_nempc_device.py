@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from host_module import kernels_on_this_processor  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from host_module import kernels_on_this_processor  # noqa: F401
 from tensor_rod import TensorRod
 from test_nempc_torch import given_to
 

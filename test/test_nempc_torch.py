@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from host_module import NoModule, kernels_on_this_processor  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from host_module import NoModule, kernels_on_this_processor  # noqa: F401
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from softcr_control.controller import ControllerBlock

@@ -160,9 +160,7 @@ class Horizon:
         stride: ticks from one predicted state to the next, of which there are P = N / stride.
     """
 
-    def __init__(
-        self, context: ControlContext, settings: HorizonSettings, stride: int = 1
-    ) -> None:
+    def __init__(self, context: ControlContext, settings: HorizonSettings, stride: int = 1) -> None:
         self.ticks, self.period, self._stride = settings.horizon, context.period, stride
         model, inputs = context.model, context.model.inputs
         self._model, self._inputs = model, inputs

@@ -50,8 +50,8 @@ class _Evaluation:
 class NempcTorch(Nempc):
     """`Nempc` on a model that computes with tensors, its population on the model's device.
 
-    Same settings, cost terms, memory and answers; other random numbers. A tick is one piece of work,
-    whatever its budget.
+    Same settings, cost terms, memory and answers; other random numbers. A tick is one piece of
+    work, whatever its budget.
 
     Args:
         context: its model has a method `on_device(period, step) -> DeviceModel`.
@@ -65,7 +65,8 @@ class NempcTorch(Nempc):
     def __init__(
         self, context: ControlContext, settings: NempcSettings, record: bool = True
     ) -> None:
-        self._futures_of = futures_of = _device_model(context, settings.prediction_step * context.period)
+        step = settings.prediction_step * context.period
+        self._futures_of = futures_of = _device_model(context, step)
         self._device = device = futures_of.device
         self._generator = torch.Generator(device)
         self._graph: torch.cuda.CUDAGraph | None = None

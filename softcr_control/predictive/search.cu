@@ -121,8 +121,8 @@ KERNEL gather(
 
 struct Winner { int parents, size, told; };
 
-// The next tick's parents, and what is told of the best: the polished one becomes the first where it
-// costs less, and the last parent leaves. Without `polished_costs` none is polished.
+// The next tick's parents, and what is told of the best: the polished one becomes the first where
+// it costs less, and the last parent leaves. Without `polished_costs` none is polished.
 KERNEL keep(
     const float* knots, const float* costs_of, const float* best, const float* polished,
     const float* polished_costs, const float* polished_best, float* population, float* out,
@@ -150,7 +150,8 @@ struct Polish {
     Limits limits;
 };
 
-// X with A X = B in place of B, of rows (A beside B), without pivoting; `row` and `column` are room.
+// X with A X = B in place of B, of rows (A beside B), without pivoting; `row` and `column` are
+// room.
 FUNCTION void eliminate(double* work, int rows, int columns, double* row, double* column) {
     for (int k = 0; k < rows; ++k) {
         EACH_OF_BLOCK(j, columns) row[j] = work[k * columns + j] / work[k * columns + k];

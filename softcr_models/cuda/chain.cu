@@ -1,7 +1,8 @@
-// The pressures that act behind a chain, of candidates' readings, a thread to a candidate and input.
+// The pressures that act behind a chain, of candidates' readings, by a thread for each candidate
+// and input.
 //
-// Equations are those of `softcr_models.chain.acting`, where they are explained. What acts is linear
-// in a row (reading, stops, lags) of all inputs, and the matrix is the caller's.
+// Equations are those of `softcr_models.chain.acting`, where they are explained. What acts is
+// linear in a row (reading, stops, lags) of all inputs, and the matrix is the caller's.
 //
 // Before this text stand `grid.cu` and a chain's constants, see `softcr_models.chain.device_chain`.
 

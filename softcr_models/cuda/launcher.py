@@ -9,12 +9,9 @@ from softcr_models.cuda.module import Module
 from softcr_models.cuda.source import WARP, lanes_of, source_of
 from softcr_models.rod.cosserat_rod import CosseratRod
 
-ATTEMPTS = 8
-"""Of a call, at most: the room that `rod.cu` has for their sub-steps."""
-
-
 _INTEGERS = (
-    "batch", "steps", "one_state", "one_parameters", "pieces", "fresh", "tips", "again", "attempts",
+    "batch", "steps", "one_state", "one_parameters", "pieces", "fresh", "tips", "again", "substeps",
+    "doublings",
 )  # fmt: skip
 
 
@@ -23,7 +20,6 @@ class Call(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_int) for name in _INTEGERS),
-        ("substeps", ctypes.c_int * ATTEMPTS),
         ("length", ctypes.c_double),
         ("largest_error", ctypes.c_double),
     ]

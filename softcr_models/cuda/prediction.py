@@ -1,7 +1,6 @@
 """The exact rod as a model whose batches run on a GPU."""
 
-import ctypes
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import numpy as np
@@ -9,18 +8,24 @@ import torch
 
 from softcr_models.arguments import ArgumentError
 from softcr_models.cuda.device_rod import DeviceRod
-from softcr_models.cuda.launcher import ATTEMPTS, Call, Kernels
+from softcr_models.cuda.launcher import Call, Kernels
 from softcr_models.devices import resolve_device
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod, linearisations
+from softcr_models.rod.stepper import LEAST_SUBSTEP, Run
 
 LEAST_BATCH = 256
 """Candidates for which the arrays of the protocol's methods travel to the GPU and back; fewer are
 computed on the processor, which is done sooner."""
 
-RETRY_FACTORS = (2, 4, 8, 16, 32, 64, 128, 256)
-"""From two sub-steps in a period of 70 Hz to the shortest that the processor takes."""
+QUICK_DOUBLINGS = 2
+"""Of a step's sub-steps in single precision, before all of the candidate is done in double."""
+
+
+def doublings_of(run: Run) -> int:
+    """How often a run's sub-steps can be halved before they are shorter than the processor's."""
+    return max(0, math.floor(math.log2(run.dt / run.substeps / LEAST_SUBSTEP)))
 
 
 class CudaRodPrediction(RodPrediction):
@@ -33,11 +38,10 @@ class CudaRodPrediction(RodPrediction):
     `device` and `tensor_type`, contiguous. They only enqueue work on torch's current stream, and
     may be recorded in a CUDA graph.
 
-    Candidates with a step that does not hold are done again in finer steps, all of their steps
-    alike, in float64 and with fresh linearisations; what still does not hold is NaN. On the GPU
-    they are not counted, because that would wait for it.
-    A candidate that is well leaves a retry at once, but a batch waits for the one that needs them:
-    2 + 4 + 8 + ... times its rollout. Where a tick must not, give fewer `retry_factors`, or none.
+    A step that does not hold is done again in finer sub-steps with fresh linearisations; where some
+    of them in single precision do not help, all of the candidate is done in float64, its steps as
+    fine as the processor's finest; what then does not hold is NaN. On the GPU they are not counted,
+    because that would wait for it. A batch waits for the candidate that needs the finest steps.
 
     Its kernels are compiled when it is made, in seconds, unless they were before.
 
@@ -45,7 +49,6 @@ class CudaRodPrediction(RodPrediction):
         device: the GPU.
         tensor_type: torch's float type of rollouts and of all tensors: float32 if
             `single_precision`, else float64.
-        retry_factors: by which the number of sub-steps is multiplied, one retry each.
     """
 
     def __init__(
@@ -53,19 +56,23 @@ class CudaRodPrediction(RodPrediction):
         rod: CosseratRod,
         substeps: int = 2,
         single_precision: bool = True,
-        retry_factors: Sequence[int] = RETRY_FACTORS,
+        retries: bool = True,
     ) -> None:
         """A model of `rod` on the GPU.
 
+        Args:
+            rod: the rod.
+            substeps: of a period of 70 Hz.
+            single_precision: whether rollouts are computed and returned in float32.
+            retries: whether a step that does not hold is done again, rather than NaN.
+
         Raises:
             UserError: if there is no GPU that can be used, the line says what is missing; or the
-                rod is none for a GPU; or there are more than 8 retries.
+                rod is none for a GPU.
         """
         resolve_device("cuda", "rod")
         super().__init__(rod, substeps, single_precision)
-        if len(retry_factors) > ATTEMPTS:
-            raise ArgumentError(f"retry_factors: {len(retry_factors)}: allowed are {ATTEMPTS}")
-        self.retry_factors = tuple(retry_factors)
+        self._retries = retries
         self.device = torch.device("cuda", 0)
         self.tensor_type = torch.float32 if single_precision else torch.float64
         self._precise = Kernels(rod, np.float64, self.device)
@@ -176,20 +183,19 @@ class CudaRodPrediction(RodPrediction):
             return
         pieces = linearisations(dt)
         run = self._run(dt / pieces)
+        finest = doublings_of(run) if self._retries else 0
+        quick = self._quick if out.dtype == torch.float32 else self._precise
+        at_once = min(finest, QUICK_DOUBLINGS) if quick is not self._precise else finest
         call = Call(
             batch=batch, steps=steps, one_state=len(states) == 1,
-            one_parameters=len(parameters) == 1, pieces=pieces, tips=tips, attempts=1,
-            substeps=(ctypes.c_int * ATTEMPTS)(run.substeps), length=run.dt, fresh=run.fresh,
+            one_parameters=len(parameters) == 1, pieces=pieces, fresh=run.fresh, tips=tips,
+            substeps=run.substeps, doublings=at_once, length=run.dt,
             largest_error=run.limits[0],
         )  # fmt: skip
         tensors = states, inputs, parameters, out
-        quick = self._quick if out.dtype == torch.float32 else self._precise
         quick.rollout(*tensors, call)
-        if self.retry_factors:
-            call.fresh = call.again = 1
-            call.attempts = len(self.retry_factors)
-            finer = (self.substeps * factor for factor in self.retry_factors)
-            call.substeps = (ctypes.c_int * ATTEMPTS)(*finer)
+        if at_once < finest:
+            call.again, call.doublings = 1, finest
             self._precise.rollout(*tensors, call)
 
     def _enqueue_poses(self, states, parameters, out):

@@ -53,7 +53,15 @@ constexpr real ZERO = 0, ONE = 1, HALF = real(0.5);
 
 // -- what a candidate shares, and what a lane keeps ---------------------------------------------
 
+// what all rows of a candidate share
+struct Numbers {
+    real payload;     // carried by the last interval, per length
+    real stiffening;  // change of the bending compliance per squared curvature
+    real alpha;
+};
 struct alignas(16) Shared {
+    Numbers numbers;
+
     alignas(16) real inverse[ROWS - 1][36];       // S^-1 of each interval; before it, S's own part
     alignas(16) real carry[ROWS - 1][36];         // H
     alignas(16) real wrench_carry[ROWS - 1][36];  // W; before that Y
@@ -69,13 +77,15 @@ struct alignas(16) Shared {
     alignas(16) real turn[ROWS - 1][12];       // rotation from a row to the next; of poses: and way
     alignas(16) real first[ROWS][6], second[ROWS][6], third[ROWS][6];
     alignas(16) real section[SEGMENTS][36];    // C, 1/C, D, 1/D, a D + 1, 1/(a D + 1)
+    alignas(16) real kept_state[ROWS][12];     // before a step, or after one that holds
+    alignas(16) real kept_base[8];
+    alignas(16) real actuation[ROWS][12];  // wrench when a piece of a step begins, and its change
     real density[ROWS + 2];        // mass per length of each interval
     real decay[8];                 // of the base state, in a sub-step
     int sound[LANES];
 };
 
 struct Lane {
-    real w_begin[6], w_change[6];  // actuation wrench of the row in this piece of a step
     real w[6];              // in this sub-step, with the tendons of the exact model
     real link[2];           // of a chain along the rod, at one row and at the next, by turns
     real columns[4][6];     // of S^-1, H, W and K while they are made
@@ -94,12 +104,6 @@ struct Lane {
 #endif
 };
 
-// what all rows of a candidate share and no lane changes: a copy in each lane's registers
-struct Numbers {
-    real payload;     // carried by the last interval, per length
-    real stiffening;  // change of the bending compliance per squared curvature
-    real alpha;
-};
 
 FUNCTION int segment_of(int row) {
     int a = 0;
@@ -448,7 +452,7 @@ FUNCTION real pulled(real input, int i) { return PULLS[i] ? positive_part(input)
 // actuation of a piece of a step whose inputs go from `now` to `later`
 template <class IO>
 FUNCTION void set_actuation(
-    Lane* lanes, const IO* now, const IO* later, real begins, real ends_at) {
+    Lane* lanes, Shared& shared, const IO* now, const IO* later, real begins, real ends_at) {
     EACH_LANE
         const int row = lane < ROWS ? lane : ROWS - 1;
         const real* place = ACTUATION + 6 * INPUTS * (FITTED ? row : segment_of(row));
@@ -458,8 +462,10 @@ FUNCTION void set_actuation(
                 begin += place[INPUTS * k + i] * pulled(now[i], i);
                 end += place[INPUTS * k + i] * pulled(later[i], i);
             }
-            own.w_begin[k] = begin + begins * (end - begin);
-            own.w_change[k] = (ends_at - begins) * (end - begin);
+            if (lane < ROWS) {
+                shared.actuation[row][k] = begin + begins * (end - begin);
+                shared.actuation[row][6 + k] = (ends_at - begins) * (end - begin);
+            }
         }
 #if TENDONS
         UNROLL for (int tendon = 0; tendon < TENDONS; ++tendon) {
@@ -1228,8 +1234,9 @@ FUNCTION void solve(Lane* lanes, Shared& shared, const Numbers& numbers, int sta
 // -- time: `rosenbrock` ---------------------------------------------------------------------------
 
 // The square of the estimated error of what was solved for last, from each row's errors of strains
-// and of its velocity, which lasts for a time [s]; NaN where a row is pressed to nothing or
-// turns too far in a sub-interval.
+// and of its velocity, which lasts for a time [s]. Where a row is pressed to nothing or turns too
+// far in a sub-interval, it is -infinite if the error can be believed, so that finer steps would
+// not help, and else NaN.
 FUNCTION real squared_error(const Shared& shared, real lasting) {
     real moved[6] = {ZERO, ZERO, ZERO, ZERO, ZERO, ZERO};
     real largest = ZERO;
@@ -1251,7 +1258,7 @@ FUNCTION real squared_error(const Shared& shared, real lasting) {
         inside = inside && shared.third[i][1] < ONE && shared.third[i][2] < SQUARED_TURN;
     }
     const real error = largest / (LENGTH * LENGTH) + real(0.25) * moved[5] * moved[5];
-    return inside ? error : real(NAN_OF_IO);
+    return inside ? error : error < SQUARED_BELIEVED ? real(-INFINITE) : real(NAN_OF_IO);
 }
 
 // Advances the rows over h [s] under constant wrenches, `anew` after a linearisation.
@@ -1288,19 +1295,18 @@ FUNCTION void advance(Lane* lanes, Shared& shared, const Numbers& numbers, real 
     }
 }
 
-// A piece of a step in equal sub-steps; each holds the wrench in its middle. Returns whether its
-// estimated and squared error is below a limit.
-FUNCTION bool piece(
-    Lane* lanes, Shared& shared, const Numbers& numbers, real length, int substeps, bool fresh,
-    real largest_error) {
+// A piece of a step in equal sub-steps; each holds the wrench in its middle. Returns the sum of
+// their squared errors.
+FUNCTION real piece(
+    Lane* lanes, Shared& shared, const Numbers& numbers, real length, int substeps, bool fresh) {
     const real h = length / real(substeps);
     const real lasting = real(substeps) < LASTING ? length : LASTING * h;
     real error = ZERO;
     ONE_BY_ONE for (int substep = 0; substep < substeps; ++substep) {
         const real fraction = (real(substep) + HALF) / real(substeps);
         EACH_LANE
-            UNROLL for (int k = 0; k < 6; ++k)
-                own.w[k] = own.w_begin[k] + fraction * own.w_change[k];
+            const real* wrench = shared.actuation[lane < ROWS ? lane : ROWS - 1];
+            UNROLL for (int k = 0; k < 6; ++k) own.w[k] = wrench[k] + fraction * wrench[6 + k];
 #if TENDONS
             UNROLL for (int k = 0; k < 6; ++k) own.pull[k] = own.w[k];
             UNROLL for (int tendon = 0; tendon < TENDONS; ++tendon)
@@ -1327,7 +1333,7 @@ FUNCTION bool piece(
         error += squared_error(shared, lasting);
         BARRIER
     }
-    return error < largest_error;
+    return error;
 }
 
 #if FITTED
@@ -1463,40 +1469,84 @@ struct Call {
     int fresh;                      // 1 to linearise in each sub-step
     int tips;                       // 1 to write poses (3, 4), 0 to write states
     int again;                      // 1 to do only candidates whose last row is not finite
-    int attempts, substeps[8];      // of a piece; the next where the one before was not finite
+    int substeps;                   // of a piece
+    int doublings;                  // of them, at most, for a step that does not hold
     double length;                  // of a piece [s]
     double largest_error;           // of a piece, squared: `Run.limits`
 };
 
-// Advances a candidate over all steps and writes what follows from it after each of them, where it
-// is to be written; returns whether all steps hold and the last of it is finite.
+// Candidates of a warp go together, so a step that does not hold for one of them is done again by
+// all. Before that, whoever is to do it again goes back to where the step began, and the others
+// keep what they have and get it back afterwards.
+enum Keeping { NOTHING, KEEP, GO_BACK };
+FUNCTION void exchange(Lane* lanes, Shared& shared, Keeping what) {
+    EACH_LANE
+        const bool back = what == GO_BACK;
+        if (what != NOTHING && lane < ROWS) {
+            real row[12];
+            load_wide<12>(row, back ? shared.kept_state[lane] : shared.state[lane]);
+            store_wide<12>(back ? shared.state[lane] : shared.kept_state[lane], row);
+        }
+        if (what != NOTHING && lane < 6) {
+            const real base = back ? shared.kept_base[lane] : shared.base[lane];
+            (back ? shared.base : shared.kept_base)[lane] = base;
+        }
+    DONE
+}
+
+// Advances a candidate over all steps, each as fine as it needs, and writes what follows from it
+// after each of them, where it is to be written; returns whether all steps hold and the last of it
+// is finite.
 template <class IO>
 FUNCTION bool follow(
-    Lane* lanes, Shared& shared, const IO* state, const IO* inputs, const IO* parameters, IO* out,
-    const Call& call, int substeps, bool writes) {
-    Numbers numbers;
-    const real length = real(call.length);
-    const int width = call.tips ? 12 : STATES;
+    Lane* lanes, Shared& shared, const IO* states, const IO* inputs, const IO* parameters, IO* out,
+    const Call& call, int candidate, bool writes) {
+    Numbers& numbers = shared.numbers;
+    const real length = real(call.length), largest_error = real(call.largest_error);
     bool holds = true;
-    set_section(lanes, shared, numbers, parameters, length / real(substeps));
-    load_state(lanes, shared, state);
-#if FITTED
-    effective_masses(lanes, shared);
-#endif
+    int prepared = 0;  // for so many sub-steps
+    load_state(lanes, shared, states + (call.one_state ? 0 : candidate * STATES));
     ONE_BY_ONE for (int step = 0; step < call.steps; ++step) {
-        const IO* now = inputs + step * INPUTS;
-        ONE_BY_ONE for (int part = 0; part < call.pieces; ++part) {
-            const real begins = real(part) / real(call.pieces);
-            const real ends_at = real(part + 1) / real(call.pieces);
-            set_actuation(lanes, now, now + INPUTS, begins, ends_at);
-            holds = piece(
-                lanes, shared, numbers, length, substeps, call.fresh, real(call.largest_error))
-                && holds;
+        bool again = holds && writes;  // this step is to be done, by this candidate
+        exchange(lanes, shared, KEEP);
+        ONE_BY_ONE for (int doubling = 0;; ++doubling) {
+            const int substeps = call.substeps << doubling;
+            if (prepared != substeps) {
+                set_section(
+                    lanes, shared, numbers,
+                    parameters + (call.one_parameters ? 0 : candidate * PARAMETERS),
+                    length / real(substeps));
+#if FITTED
+                if (!prepared) effective_masses(lanes, shared);
+#endif
+                prepared = substeps;
+            }
+            bool hopeless = false, sound = true;
+            ONE_BY_ONE for (int part = 0; part < call.pieces; ++part) {
+                const real begins = real(part) / real(call.pieces);
+                const real ends_at = real(part + 1) / real(call.pieces);
+                const long long row = static_cast<long long>(candidate) * (call.steps + 1) + step;
+                const IO* now = inputs + row * INPUTS;
+                set_actuation(lanes, shared, now, now + INPUTS, begins, ends_at);
+                const real error = piece(
+                    lanes, shared, numbers, length, substeps, call.fresh || doubling > 0);
+                sound = sound && error >= ZERO && error < largest_error;
+                hopeless = hopeless || error < ZERO;
+            }
+            if (doubling > 0) exchange(lanes, shared, again ? NOTHING : GO_BACK);
+            if (again && (sound || hopeless || doubling == call.doublings)) {
+                again = false;
+                holds = sound;
+            }
+            if (!ANY_OF_WARP(again)) break;
+            exchange(lanes, shared, again ? GO_BACK : KEEP);
         }
+        const int width = call.tips ? 12 : STATES;
+        IO* to = out + (static_cast<long long>(candidate) * call.steps + step) * width;
         if (call.tips)
-            tip_pose(lanes, shared, out + step * width, writes);
+            tip_pose(lanes, shared, to, writes);
         else
-            store_state(lanes, shared, out + step * width, writes);
+            store_state(lanes, shared, to, writes);
         if (!ANY_OF_WARP(holds && writes)) return false;
     }
     EACH_LANE
@@ -1507,7 +1557,7 @@ FUNCTION bool follow(
     return sound;
 }
 
-// A call's candidate from the first attempt to the last that it takes; NaN where none is finite.
+// A call's candidate; NaN where a step does not hold, or the last of it is not finite.
 template <class IO>
 FUNCTION void attempt(
     Lane* lanes, Shared& shared, const IO* states, const IO* inputs, const IO* parameters, IO* out,
@@ -1515,19 +1565,30 @@ FUNCTION void attempt(
     const bool exists = number < call.batch;
     const int candidate = exists ? number : call.batch - 1;
     const int width = call.tips ? 12 : STATES;
-    const IO* state = states + (call.one_state ? 0 : candidate * STATES);
-    const IO* own_parameters = parameters + (call.one_parameters ? 0 : candidate * PARAMETERS);
-    out += static_cast<long long>(candidate) * call.steps * width;
-    inputs += static_cast<long long>(candidate) * (call.steps + 1) * INPUTS;
-    bool wanted = exists && !(call.again && finite(out[(call.steps - 1) * width]));
-    for (int k = 0; k < call.attempts && ANY_OF_WARP(wanted); ++k)
-        if (follow(
-                lanes, shared, state, inputs, own_parameters, out, call, call.substeps[k], wanted))
+    const long long first = static_cast<long long>(candidate) * call.steps * width;
+    bool wanted = exists && !(call.again && finite(out[first + (call.steps - 1) * width]));
+    bool tried = wanted;
+    if (call.again) {  // no finer step helps what is not finite when it is given
+        EACH_LANE
+            const IO* given = states + (call.one_state ? 0 : candidate * STATES);
+            bool sound = true;
+            for (int k = lane; k < STATES; k += LANES) sound = sound && finite(given[k]);
+            given = parameters + (call.one_parameters ? 0 : candidate * PARAMETERS);
+            for (int k = lane; k < PARAMETERS; k += LANES) sound = sound && finite(given[k]);
+            const int levels = (call.steps + 1) * INPUTS;
+            given = inputs + static_cast<long long>(candidate) * levels;
+            for (int k = lane; k < levels; k += LANES) sound = sound && finite(given[k]);
+            shared.sound[lane] = sound;
+        DONE
+        for (int lane = 0; lane < LANES; ++lane) tried = tried && shared.sound[lane];
+        BARRIER
+    }
+    if (ANY_OF_WARP(tried))
+        if (follow(lanes, shared, states, inputs, parameters, out, call, candidate, tried) && tried)
             wanted = false;
     EACH_LANE
-
         if (wanted)
-            for (int k = lane; k < call.steps * width; k += LANES) out[k] = IO(NAN_OF_IO);
+            for (int k = lane; k < call.steps * width; k += LANES) out[first + k] = IO(NAN_OF_IO);
     DONE
 }
 
@@ -1536,9 +1597,9 @@ FUNCTION void pose_of(
     Lane* lanes, Shared& shared, const IO* states, const IO* parameters, IO* out, const Call& call,
     int number) {
     const int candidate = number < call.batch ? number : call.batch - 1;
-    Numbers numbers;
     set_section(
-        lanes, shared, numbers, parameters + (call.one_parameters ? 0 : candidate * PARAMETERS),
+        lanes, shared, shared.numbers,
+        parameters + (call.one_parameters ? 0 : candidate * PARAMETERS),
         ONE);  // the sub-step plays no part
     load_state(lanes, shared, states + (call.one_state ? 0 : candidate * STATES));
     tip_pose(lanes, shared, out + 12 * candidate, number < call.batch);

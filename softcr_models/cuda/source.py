@@ -8,6 +8,7 @@ import numpy as np
 from softcr_models.errors import UserError
 from softcr_models.rod import rosenbrock
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_models.rod.stepper import BELIEVED
 from softcr_models.rod.stiffening import SOFTEST, STIFFEST, USUAL_CURVATURE
 from softcr_models.rod.twists import LARGEST_TURN
 
@@ -86,6 +87,7 @@ def source_of(rod: CosseratRod, dtype: type[np.floating]) -> str:
         "LENGTH": rod.robot.length,
         "LASTING": rosenbrock.LASTING,
         "SQUARED_TURN": LARGEST_TURN**2,
+        "SQUARED_BELIEVED": BELIEVED**2,
     }
     reals: dict[str, Any] = {
         "INTERVAL_LENGTH": grid.interval_length,

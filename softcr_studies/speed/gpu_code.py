@@ -3,7 +3,6 @@
 Nothing here needs a GPU.
 """
 
-import ctypes
 from functools import cache
 from typing import Any
 
@@ -74,9 +73,9 @@ def code_of(robot: str, architecture: str, count: int, effort: GpuEffort) -> Res
 
 
 def doubles_in_time_loop(program: list[Instruction]) -> int:
-    """Instructions in double precision but those that surely run once an attempt at most."""
+    """Instructions in double precision but those that surely run once at most."""
     return sum(
-        one.in_double_precision and (depth is None or depth > 1)
+        one.in_double_precision and (depth is None or depth > 0)
         for one, depth in zip(program, loop_depths(program), strict=True)
     )
 
@@ -88,7 +87,7 @@ def constants(count: int) -> dict[int, int]:
 
     call = Call(
         batch=count, steps=HORIZON, one_state=1, one_parameters=1, pieces=1, fresh=0, tips=1,
-        again=0, attempts=1, substeps=(ctypes.c_int * 8)(SUBSTEPS), length=PERIOD,
+        again=0, substeps=SUBSTEPS, doublings=0, length=PERIOD,
     )  # fmt: skip
     words = np.frombuffer(bytes(call), np.uint32)
     first = _PARAMETERS + _POINTERS
