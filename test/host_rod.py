@@ -25,11 +25,10 @@ class HostRod:
         batch, steps = inputs.shape[0], inputs.shape[1] - 1
         if out is None:
             out = np.full((batch, steps, 12 if tips else states.shape[1]), 7.0, dtype)
-        call = Call(
-            batch=batch, steps=steps, one_state=len(states) == 1,
+        call = Call.of(
+            length, largest_error, batch=batch, steps=steps, one_state=len(states) == 1,
             one_parameters=len(parameters) == 1, pieces=pieces, fresh=fresh, tips=tips,
-            again=again, substeps=substeps, doublings=doublings, length=length,
-            largest_error=largest_error,
+            again=again, substeps=substeps, doublings=doublings,
         )  # fmt: skip
         self._call("rollout", (*arrays, out), call)
         return out

@@ -22,7 +22,17 @@ class Call(ctypes.Structure):
         *((name, ctypes.c_int) for name in _INTEGERS),
         ("length", ctypes.c_double),
         ("largest_error", ctypes.c_double),
+        ("quick_length", ctypes.c_float),
+        ("quick_largest_error", ctypes.c_float),
     ]
+
+    @classmethod
+    def of(cls, length: float, largest_error: float, **more: int) -> "Call":
+        """A call with pieces of a length [s] and with a largest squared error, and its integers."""
+        return cls(
+            length=length, largest_error=largest_error, quick_length=length,
+            quick_largest_error=largest_error, **more,
+        )  # fmt: skip
 
 
 class Kernels:

@@ -186,11 +186,10 @@ class CudaRodPrediction(RodPrediction):
         finest = doublings_of(run) if self._retries else 0
         quick = self._quick if out.dtype == torch.float32 else self._precise
         at_once = min(finest, QUICK_DOUBLINGS) if quick is not self._precise else finest
-        call = Call(
-            batch=batch, steps=steps, one_state=len(states) == 1,
+        call = Call.of(
+            run.dt, run.limits[0], batch=batch, steps=steps, one_state=len(states) == 1,
             one_parameters=len(parameters) == 1, pieces=pieces, fresh=run.fresh, tips=tips,
-            substeps=run.substeps, doublings=at_once, length=run.dt,
-            largest_error=run.limits[0],
+            substeps=run.substeps, doublings=at_once,
         )  # fmt: skip
         tensors = states, inputs, parameters, out
         quick.rollout(*tensors, call)

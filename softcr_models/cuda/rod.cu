@@ -1473,7 +1473,16 @@ struct Call {
     int doublings;                  // of them, at most, for a step that does not hold
     double length;                  // of a piece [s]
     double largest_error;           // of a piece, squared: `Run.limits`
+    float quick_length, quick_largest_error;  // the same
 };
+// rounded by the caller: a kernel in single precision has no instruction in double
+#if DOUBLE
+#define LENGTH_OF(call) call.length
+#define LARGEST_ERROR_OF(call) call.largest_error
+#else
+#define LENGTH_OF(call) call.quick_length
+#define LARGEST_ERROR_OF(call) call.quick_largest_error
+#endif
 
 // Candidates of a warp go together, so a step that does not hold for one of them is done again by
 // all. Before that, whoever is to do it again goes back to where the step began, and the others
@@ -1502,14 +1511,14 @@ FUNCTION bool follow(
     Lane* lanes, Shared& shared, const IO* states, const IO* inputs, const IO* parameters, IO* out,
     const Call& call, int candidate, bool writes) {
     Numbers& numbers = shared.numbers;
-    const real length = real(call.length), largest_error = real(call.largest_error);
+    const real length = LENGTH_OF(call), largest_error = LARGEST_ERROR_OF(call);
     bool holds = true;
     int prepared = 0;  // for so many sub-steps
     load_state(lanes, shared, states + (call.one_state ? 0 : candidate * STATES));
     ONE_BY_ONE for (int step = 0; step < call.steps; ++step) {
         bool again = holds && writes;  // this step is to be done, by this candidate
         exchange(lanes, shared, KEEP);
-        ONE_BY_ONE for (int doubling = 0;; ++doubling) {
+        ONE_BY_ONE for (int doubling = 0; doubling <= call.doublings; ++doubling) {
             const int substeps = call.substeps << doubling;
             if (prepared != substeps) {
                 set_section(

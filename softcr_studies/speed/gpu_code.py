@@ -85,9 +85,9 @@ def constants(count: int) -> dict[int, int]:
     over the horizon, with two sub-steps and one linearisation a step."""
     from softcr_models.cuda.launcher import Call
 
-    call = Call(
-        batch=count, steps=HORIZON, one_state=1, one_parameters=1, pieces=1, fresh=0, tips=1,
-        again=0, substeps=SUBSTEPS, doublings=0, length=PERIOD,
+    call = Call.of(
+        PERIOD, 1.0, batch=count, steps=HORIZON, one_state=1, one_parameters=1, pieces=1, fresh=0,
+        tips=1, again=0, substeps=SUBSTEPS, doublings=0,
     )  # fmt: skip
     words = np.frombuffer(bytes(call), np.uint32)
     first = _PARAMETERS + _POINTERS
