@@ -19,7 +19,7 @@ LEAST_BATCH = 256
 """Candidates for which the arrays of the protocol's methods travel to the GPU and back; fewer are
 computed on the processor, which is done sooner."""
 
-QUICK_DOUBLINGS = 2
+QUICK_DOUBLINGS = 4
 """Of a step's sub-steps in single precision, before all of the candidate is done in double."""
 
 
