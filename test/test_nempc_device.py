@@ -152,6 +152,55 @@ def test_the_same_candidates_have_the_same_best(model, motion, delay, costs):
         assert tensors.cost == pytest.approx(arrays.cost, rel=1e-4)
 
 
+@pytest.mark.parametrize(("step", "delay"), [(2, 1), (4, 3)])
+def test_states_some_ticks_apart_have_the_same_best(model, motion, step, delay):
+    given = np.random.default_rng(step).uniform(0.0, 1e5, (20, 2, 3))
+    told = []
+    for kind in (Nempc, NempcTorch):
+        controller = make(
+            kind, model, EVERY_TERM, population=20, polish=False, horizon=8, prediction_step=step
+        )
+        if kind is Nempc:
+            controller._begin_tick = lambda problem, c=controller: c._feasible(
+                given.copy(), problem
+            )
+        else:
+            given_to(controller, given)
+        told.append(commands(controller, motion, delay=delay))
+    for arrays, tensors in zip(*told, strict=True):
+        assert arrays.plan.shape == (8, 3)
+        assert arrays.predicted_tips.shape == (8 // step, 3)
+        np.testing.assert_allclose(tensors.best_knots, arrays.best_knots, atol=0.02)  # Pa
+        np.testing.assert_allclose(tensors.predicted_tips, arrays.predicted_tips, atol=2e-6)
+        assert tensors.cost == pytest.approx(arrays.cost, rel=1e-4)
+
+
+def test_predicted_states_are_some_of_those_at_each_tick(model, motion):
+    """The same inputs and reference rows, a few ticks apart; the tips are nearly the same."""
+    problems = []
+    for step in (1, 2):
+        controller = make(Nempc, model, horizon=8, prediction_step=step, polish=False)
+        kept = controller._evaluate
+
+        def evaluate(knots, problem, *more, keep=problems, kept=kept):
+            keep.append(problem)
+            return kept(knots, problem, *more)
+
+        controller._evaluate = evaluate
+        commands(controller, motion, ticks=1, delay=2)
+    fine, coarse = problems
+    assert coarse.step == pytest.approx(2 * fine.step)
+    wanted, some = fine.reference, coarse.reference
+    np.testing.assert_array_equal(some.tip_positions, wanted.tip_positions[1::2])
+    np.testing.assert_array_equal(some.states, wanted.states[1::2])
+    assert (some.stamp, some.period) == pytest.approx((wanted.stamp + PERIOD, 2 * PERIOD))
+    given = np.linspace(2e4, 3e4, 8)[None, :, None] + np.zeros((1, 1, 3))
+    ends = [problem.rollout(given).tip_poses[0, :, :, 3] for problem in problems]
+    assert 1e3 * np.linalg.norm(ends[1] - ends[0][1::2], axis=1).max() < 1.0  # mm
+    with pytest.raises(ValueError, match="horizon 8 must be a multiple of prediction_step 3"):
+        NempcSettings(horizon=8, prediction_step=3)
+
+
 def test_the_futures_of_candidates_are_those_of_the_model(model, motion, monkeypatch):
     """States and tips of all candidates, to float32."""
     kept = {}

@@ -285,6 +285,22 @@ def test_what_is_recorded_begins_anew_at_the_first_replay(motion, monkeypatch):
     assert done == [True, "recorded", *5 * ["replay"]]
 
 
+def test_a_gpu_that_fails_in_the_middle_is_one_line(motion, monkeypatch):
+    controller = make(NempcTorch)
+
+    def fail():
+        raise RuntimeError(
+            "CUDA error: unspecified launch failure\nCompile with TORCH_USE_CUDA_DSA"
+        )
+
+    monkeypatch.setattr(controller, "_play", fail)
+    with pytest.raises(RuntimeError, match="unspecified launch failure"):
+        ask(controller, *asked(motion))  # nothing of this processor is hidden
+    monkeypatch.setattr(controller, "_device", torch.device("cuda"))
+    with pytest.raises(UserError, match=r"^controller: the GPU failed: RuntimeError: CUDA error"):
+        ask(controller, *asked(motion))
+
+
 # -- who chooses it --------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ from softcr_control.predictive.knots import mapped
 from softcr_control.predictive.nempc import Nempc, NempcSettings
 from softcr_models.cuda.device_model import DeviceModel, Moment, inner
 from softcr_models.errors import UserError
+from softcr_models.plugins import in_a_line
 from softcr_runtime.blocks.budget import Budget
 
 _REHEARSALS = 3  # ticks one by one before they are recorded: libraries set themselves up first
@@ -138,8 +139,13 @@ class NempcTorch(Nempc):
 
     def _plan(self, problem: Problem, budget: Budget) -> Command | None:
         self._write(problem)
-        self._play()
-        found = self._outputs.on_host()
+        try:
+            self._play()
+            found = self._outputs.on_host()
+        except RuntimeError as error:
+            if self._device.type != "cuda":
+                raise
+            raise UserError(f"controller: the GPU failed: {in_a_line(error)}") from None
         cost = float(found["terms"].sum())
         self._begins = not math.isfinite(cost)
         if self._begins:

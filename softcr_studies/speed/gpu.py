@@ -213,8 +213,8 @@ STUDY = Study(
     "exact rod, two sub-steps each, or of the network, as replays of a CUDA graph. A tick is "
     "everything from an estimate to a command, copies included; its rod makes one sub-step. "
     "The estimate from the machine code is a warp's chain of instructions and latencies without "
-    "the time to fetch instructions; licher2025 took 1.6 times as long "
-    "on an H100.",
+    "the time to fetch instructions; licher2025 took 1.5 times as long "
+    "on an H200.",
     seeded=False,
     serial=True,
 )  # fmt: skip

@@ -34,10 +34,10 @@ def code_of(robot: str, architecture: str, count: int, effort: GpuEffort) -> Res
     """Of the rollout of a robot's rod in single precision.
 
     The estimate is that of `issue_model` for one warp of a batch of so many candidates, which has
-    fewer warps than an H100 has schedulers. It is too low: licher2025's rollout
-    took 0.195 ms on an H100, where this model says 0.122 ms. Its instructions are right: of an
-    earlier text 130 400, where a profiler counted 133 700; what is missing is time per
-    instruction, 1.9 cycles where there were 2.9. Nothing was fitted.
+    fewer warps than an H100 has schedulers. It is too low: licher2025's rollout took 0.209 ms on
+    an H200, where this model says 0.137 ms. Its instructions are right: of an earlier text
+    130 400, where a profiler counted 133 700; what is missing is time per instruction. Nothing was
+    fitted.
 
     Returns:
         registers, instructions, doubles, those of them in loops within the loop over attempts [-];
