@@ -94,11 +94,8 @@ def heard(robot, **settings):
     """What an estimator is told of each of a few ticks, some without further sensors."""
     given = {"robot": robot.name, "intervals": 2, "rate_hz": 50.0, "pressure_filter": False}
     given |= settings
-    listener = []
-    block = EstimatorBlock(
-        robot, EstimatorBlock.settings_of(given),
-        lambda context: listener.append(Listener()) or listener[0],
-    )  # fmt: skip
+    block = EstimatorBlock(robot, EstimatorBlock.settings_of(given))
+    block.estimator = listener = Listener()
     pose = Pose(np.array([0.0, 0.0, 0.2]), np.array([0.0, 0.0, 0.0, 1.0]))
     values = {
         "pressure/state": np.zeros(len(robot.actuators)), "mocap/tip/pose": pose,
@@ -112,7 +109,7 @@ def heard(robot, **settings):
         samples = {n: Sample(n, stamp, values[n], 0.0) for n in present if n in values}
         list(block.tick(stamp, samples))
         patience.append([each.patience_now() for each in block.inputs[2:]])
-    return topics, listener[0].told, patience, block.warnings()
+    return topics, listener.told, patience, block.warnings()
 
 
 def test_an_estimator_is_told_what_its_settings_ask_for(monkeypatch):
@@ -216,7 +213,8 @@ def test_an_estimate_bent_more_than_its_model_holds_is_not_published(moment, top
     )
     stub = SimpleNamespace(reset=lambda: None, update=lambda *_: told)
     settings = {"robot": robot.name, "intervals": 2, "pressure_filter": False}
-    block = EstimatorBlock(robot, EstimatorBlock.settings_of(settings), lambda context: stub)
+    block = EstimatorBlock(robot, EstimatorBlock.settings_of(settings))
+    block.estimator = stub
     pose = Pose(np.array([0.0, 0.0, 0.1]), np.array([0.0, 0.0, 0.0, 1.0]))
     values = {"pressure/state": np.zeros(3), "mocap/tip/pose": pose}
     samples = {name: Sample(name, 10**7, value, 0.0) for name, value in values.items()}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softcr_control.reference.settings import ReferenceSettings
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_models import load_robot
 from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
@@ -57,9 +57,7 @@ def settled_mm(monkeypatch, robot, plant_robot, width=0.0, case=CASE, **settings
         return RodPlant.of(known, plant)
 
     monkeypatch.setattr(tracking_loop, "DifferentPlant", made)
-    numbers = EstimatorSettings(**settings)
-    if robot.pressure_chain is not None:
-        numbers = numbers.model_copy(update={"parameters": None})
+    numbers = ModelEstimatorSettings(**settings)
     source = reference_of(ROBOT, case)
     result = run_loop(robot, case, source, "rod_mpc", (SEED, SEED), filter_settings=numbers)
     return mean_error_mm(result, SETTLED)

@@ -1,7 +1,7 @@
 """Which Gaussian filter an estimator uses, and what all estimators share around it."""
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,24 +21,30 @@ class FilterSettings(BaseModel):
 
     filter: Literal["auto", Kind] = Field(
         default="auto",
-        description="unscented or extended Kalman filter; auto: the one that suits the model",
+        description="unscented or extended Kalman filter; auto: the one that suits the model, ekf "
+        "for a robot with a pressure_chain and otherwise ukf",
     )
-    longest_gap: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = Field(
-        default=2.0, description="longest time bridged without a restart [s]"
+    longest_gap: float = Field(
+        default=2.0,
+        gt=0.0,
+        le=60.0,
+        description="longest time bridged without a restart",
+        json_schema_extra={"unit": "s"},
     )
-    gate_probability: Annotated[float, Field(gt=0.5, lt=1.0)] = Field(
+    gate_probability: float = Field(
         default=0.9999,
-        description="chi-square quantile beyond which innovations have less weight [-]",
+        gt=0.5,
+        lt=1.0,
+        description="chi-square quantile beyond which innovations have less weight",
+        json_schema_extra={"live": True},
     )
-    alpha: Annotated[float, Field(gt=0.0, le=10.0)] = Field(
-        default=1.0, description="ukf: spread [-]"
+    alpha: float = Field(
+        default=1.0, gt=0.0, le=10.0, description="spread of the sigma points of a ukf"
     )
-    beta: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
-        default=0.0, description="ukf: centre [-]"
+    beta: float = Field(
+        default=0.0, ge=0.0, le=10.0, description="weight of the central point of a ukf"
     )
-    kappa: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
-        default=0.0, description="ukf: spread [-]"
-    )
+    kappa: float = Field(default=0.0, ge=0.0, le=100.0, description="second spread of a ukf")
 
 
 def suited(chosen: Literal["auto", Kind], model: object) -> Kind:

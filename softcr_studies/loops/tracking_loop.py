@@ -22,7 +22,7 @@ from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_control.reference.block import ReferenceBlock, ReferenceBlockSettings
 from softcr_control.reference.references import SampledReference, at_nodes
 from softcr_control.reference.settings import ReferenceSettings
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod_model.rows import interval_counts, restricted, with_matching_nodes
@@ -53,6 +53,9 @@ SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
 MODEL_INTERVALS = 5
 LONGEST_HORIZON = 40  # [ticks]: more do not fit into a tick at 500 Hz
 REFERENCE_INTERVALS = Difference().intervals
+BEGINNING = ModelEstimatorSettings(initial_state_deviation=0.5)
+"""The shipped filter, as uncertain of every rod's first state as of one with a single segment."""
+
 BASELINE = "koopman"
 """The controller that is made of a KoopmanDesign; the others are names of the registry."""
 
@@ -147,7 +150,7 @@ def run_loop(
     design: KoopmanDesign | None = None,
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
-    filter_settings: EstimatorSettings | None = None,
+    filter_settings: ModelEstimatorSettings = BEGINNING,
     learned: LearnedMotion | None = None,
     observe: Observer = lambda name, output: None,
     bag: Path | None = None,
@@ -164,7 +167,8 @@ def run_loop(
         design: what the baseline is made of.
         parameters: of the controller's block that differ from the shipped ones for the case.
         filter_parameters: of the estimator's block, for example its model.
-        filter_settings: its estimated parameters are the case's; None: the shipped ones.
+        filter_settings: numbers of the filter, which estimates nothing where the case is not
+            adaptive.
         learned: what repetitions of the case's motion have taught.
         observe: told of everything that is sent.
         bag: to be written.
@@ -249,7 +253,7 @@ def loop_blocks(
     design: KoopmanDesign | None = None,
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
-    filter_settings: EstimatorSettings | None = None,
+    filter_settings: ModelEstimatorSettings = BEGINNING,
     learned: LearnedMotion | None = None,
 ) -> dict[str, Any]:
     """Simulator, estimator, reference and controller, by the names of their nodes, in this order.
@@ -260,13 +264,11 @@ def loop_blocks(
     robot = with_matching_nodes(robot, _common_intervals(case))
     shared = common(robot, case.rate_hz, controller_seed)
     plant = plant or _plant(robot, case, plant_seed)
-    numbers = filter_settings or EstimatorSettings()
+    numbers = filter_settings
     if not case.adaptive:
         numbers = numbers.model_copy(update={"parameters": ()})
-    elif robot.tendons and "parameters" not in numbers.model_fields_set:
-        numbers = numbers.model_copy(update={"parameters": None})  # the model's: no pressures
     told: Parameters = shared | {"intervals": case.model_intervals} | (filter_parameters or {})
-    filter_block = estimator(robot, told, numbers)
+    filter_block = estimator(robot, told | numbers.model_dump(exclude_unset=True))
     own = parameters or {}
     usual = controller_parameters(controller, case, str(own.get("controller_file", "")))
     told = shared | {"model": "rod"} | usual | own

@@ -15,8 +15,10 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.reference.settings import ReferenceSettings
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
+from softcr_estimation.filters.joint_vector import Sensors
 from softcr_models import Robot, load_robot
+from softcr_models.models import make_model
 from softcr_runtime.settings.registry import GRADIENT_MPC
 from softcr_simulation.errors.different_plant import Difference
 from softcr_simulation.plant import Mismatch
@@ -25,7 +27,7 @@ from softcr_studies.frame.study import Cell, Result
 from softcr_studies.loops.tracking_loop import PERIOD, SETTLED, Case
 from softcr_studies.tuning.controllers import FAR, LEVER, SCORED_FROM, SETPOINT, SHORT, source_of
 from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, looped, record
-from softcr_studies.tuning.parameters import FILTER, Values, published_values
+from softcr_studies.tuning.parameters import FILTER, Values, filter_settings, published_values
 from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning, streams
 
 PUBLISHED = "Table VI"
@@ -65,7 +67,7 @@ HELD_OUT_LOOPS = tuple(
     )
 )
 
-Run = Callable[[EstimatorSettings], Judgement]
+Run = Callable[[ModelEstimatorSettings], Judgement]
 
 
 class FilterTuning(SearchSettings):
@@ -84,7 +86,7 @@ def errors_of(runs: Sequence[Run], values: Values) -> tuple[np.ndarray, np.ndarr
     Raises:
         ArithmeticError, ValueError: the filter's factor, or its state, was lost.
     """
-    judged = [run(EstimatorSettings(**values)) for run in runs]
+    judged = [run(filter_settings(values)) for run in runs]
     errors = [[part.mean() for part in (each.positions, each.rotations, each.kinks)]
               for each in judged]  # fmt: skip
     return np.array(errors), np.array([each.repairs for each in judged])
@@ -114,9 +116,19 @@ def filter_costs(runs: Sequence[Run], initial: np.ndarray, values: Values) -> np
 
 def start() -> dict[str, float]:
     """The shipped values: what the search begins with."""
-    shipped = EstimatorSettings()
-    found = {each.name: getattr(shipped, each.name) for each in FILTER}
-    return {name: shipped.state_noise if value is None else value for name, value in found.items()}
+    shipped = ModelEstimatorSettings()
+    model = make_model("rod", load_robot("licher2025"))
+    groups = Sensors.of(model.inputs, shipped).groups
+    walking = {each.name: each for each in model.parameters}
+    walking |= {name: members[0] for name, members in groups.items()}
+
+    def value(name: str) -> float:
+        group, _, member = name.rpartition(".")
+        if group == "noises":
+            return walking[member].noise * walking[member].scale
+        return float(getattr(shipped, "state_noise" if group else name))
+
+    return {each.name: value(each.name) for each in FILTER}
 
 
 @cache
@@ -141,7 +153,7 @@ def costs(cell: Cell, values: Values, longer: float) -> np.ndarray:
 def judge(cell: Cell, contender: str, task: Motion | Case, values: Values) -> Result:
     """What a filter makes of a motion after SETTLED, or a loop behind it, by the truth."""
     told = {PUBLISHED: published_values(FILTER), SHIPPED: {}, TUNED: values}[contender]
-    numbers, seeds = EstimatorSettings(**told), streams(cell)
+    numbers, seeds = filter_settings(told), streams(cell)
     robot = load_robot(cell.settings.robot)
     try:
         if isinstance(task, Case):

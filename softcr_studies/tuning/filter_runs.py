@@ -13,8 +13,9 @@ from scipy.spatial.transform import Rotation
 
 from softcr_control.reference import signals
 from softcr_control.reference.references import SampledReference
-from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
+from softcr_estimation import ModelEstimate, ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, Robot
+from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 from softcr_models.rod_model.rows import restricted
@@ -113,27 +114,27 @@ def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:
     return np.array([pose.matrix for pose in poses]), seen
 
 
-def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) -> Judgement:
+def filtered(robot: Robot, recording: Recording, settings: ModelEstimatorSettings) -> Judgement:
     """Runs a filter over a recording.
 
     Raises:
         ArithmeticError, ValueError: the filter lost the numbers.
     """
     model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
-    estimator = RodEstimator(model, settings)
+    estimator = ModelEstimator(model, settings)
     estimates = [estimator.start(recording.pressures[0], 0.0)]
     # what a bad candidate overflows is told by its cost
     with np.errstate(over="ignore", invalid="ignore"):
         for cycle in range(1, len(recording.tips)):
             read, tip = recording.pressures[cycle], recording.tips[cycle]
-            estimates.append(estimator.update(read, tip, cycle * PERIOD))
+            estimates.append(estimator.update(read, {TIP: tip}, cycle * PERIOD))
         truth = recording.true_poses, recording.states, recording.compliance
         return _judgement(model, estimates, *truth, estimates[-1].repairs)
 
 
 def looped(
     robot: Robot, case: Case, source: SampledReference, seeds: tuple[int, int],
-    settings: EstimatorSettings,
+    settings: ModelEstimatorSettings,
 ) -> Judgement:  # fmt: skip
     """Runs the shipped gradient MPC behind a filter; positions are judged by the reference.
 
@@ -152,8 +153,8 @@ def looped(
 
 
 def _judgement(
-    model: RodPrediction, estimates: Sequence[Estimate | StateEstimate], true_poses: np.ndarray,
-    true_states: np.ndarray, true_compliance: float, repairs: int,
+    model: RodPrediction, estimates: Sequence[ModelEstimate | StateEstimate],
+    true_poses: np.ndarray, true_states: np.ndarray, true_compliance: float, repairs: int,
 ) -> Judgement:  # fmt: skip
     states = np.array([estimate.state for estimate in estimates])
     parameters = np.array(

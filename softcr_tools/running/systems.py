@@ -7,6 +7,7 @@ parts that stand for the robot, and in how samples are joined and commands are t
 from pathlib import Path
 
 from softcr_control.predictive.learned_motion import LearnedMotion
+from softcr_estimation.estimator_settings import in_words
 from softcr_models.plugins import load_class
 from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.blocks.block import BlockBase
@@ -129,8 +130,7 @@ def _found_before(options: RunOptions) -> Parameters:
     learned = LearnedMotion.load(path)
     # here already: the filter of another robot would refuse its parameters, in other words
     learned.refuse_robot(path, load_robot(options.robot, ("rod", "arm", "strain")).name)
-    told = ",".join(f"{name}={value!r}" for name, value in learned.parameters.items())
-    return {"begins_with": told} if told else {}
+    return {"begins_with": in_words(learned.parameters)} if learned.parameters else {}
 
 
 def priority(common: Parameters, value: int) -> Parameters:
