@@ -18,11 +18,12 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_runtime.settings import registry
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
-MISMATCH = Mismatch(bending_compliance_factor=0.95, tip_mass_factor=1.1)
+ERRORS = PlantErrors.noiseless(bending_factor=0.95, tip_mass_factor=1.1, tip_noise=2e-4)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def made_controller(name, prediction, seed):
 
 def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
     """Simulate; `dropout` holds cycles without a tip pose."""
-    plant = SimulatedPlant(ROBOT, MISMATCH, SensorModel(tip_noise=2e-4, seed=seed), 10)
+    plant = SimulatedPlant(ROBOT, ERRORS, seed, 10)
     prediction = RodPrediction(CosseratRod(ROBOT, 5), single_precision=name == "nempc")
     estimator = ModelEstimator(prediction)
     controller = made_controller(name, prediction, seed)

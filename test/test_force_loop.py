@@ -20,7 +20,8 @@ from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.value_checks import check_value
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import BODY_POSES, RodPlant
 from softcr_studies.frame.cell import Cell
 from softcr_studies.loops.closed_loop import closed_loop
@@ -45,7 +46,7 @@ def test_a_plant_measures_the_poses_along_its_body():
         {"type": "pose", "name": "middle", "segment": "proximal", "noise": 2e-4},
         {"type": "pose", "name": "side", "at": 0.5, "offset": (0.0, 0.015, 0.0), "noise": 0.0},
     ])  # fmt: skip
-    simulated = SimulatedPlant(robot, Mismatch(), SensorModel(mocap_latency=1), 4)
+    simulated = SimulatedPlant(robot, PlantErrors.noiseless(), intervals=4, mocap_latency=1)
     plant = RodPlant.of(robot, simulated)
     assert BODY_POSES in plant.topics
     assert BODY_POSES not in plant.measure(5)  # nor is there a tip

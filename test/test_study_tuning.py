@@ -22,12 +22,11 @@ from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.catalogue import load_study
 from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.search import Tried, ranked
 from softcr_studies.frame.table import read_table
+from softcr_studies.loops.tracking_loop import with_errors
 from softcr_studies.tuning import controllers, tuned
 from softcr_studies.tuning import filter as filter_study
 from softcr_studies.tuning.controllers import (
@@ -150,7 +149,7 @@ def test_filters_are_judged_by_the_truth(recording):
 
 
 def test_a_plant_that_picks_something_up_is_heavier_from_then_on():
-    motion = Motion("heavier", (1.0,), 0.6, later=Difference(Mismatch(0.95, 2.0)))
+    motion = Motion("heavier", (1.0,), 0.6, later=with_errors(tip_mass_factor=2.0))
     heavier, usual = record(ROBOT, motion, 3), record(ROBOT, replace(motion, later=None), 3)
     assert len(usual.states) == 42
     np.testing.assert_array_equal(heavier.states[:21], usual.states[:21])

@@ -281,7 +281,7 @@ def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, mod
 
 def test_units_at_the_boundary():
     system = system_of(tip_noise_mm="0.5")
-    assert parameters_of(system, "simulator")["tip_noise"] == pytest.approx(0.5e-3)
+    assert parameters_of(system, "simulator")["errors"] == "tip_noise=0.0005"
 
 
 def test_the_recorder_frames_the_run_and_the_controller_stops_first():

@@ -60,7 +60,7 @@ def run(cell: Cell) -> Result:
         seen = _Seen(len(shift))
         found = run_loop(
             robot,
-            replace(FAST, name=cell.case, duration=DURATION, errors=PLANTS[cell.case]),
+            replace(FAST, name=cell.case, duration=DURATION, errors=PLANTS[cell.case], beam=True),
             source,
             GRADIENT_MPC,
             (cell.stream(f"plant {repetition}"), cell.stream(f"controller {repetition}")),

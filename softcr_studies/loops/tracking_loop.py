@@ -33,8 +33,8 @@ from softcr_runtime.blocks.virtual import Observer
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import build_settings
-from softcr_simulation.errors.different_plant import Difference, DifferentPlant, plant_of
-from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.errors.plant_errors import OF_MODEL, PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Result
@@ -52,12 +52,21 @@ PERIOD = 1 / RATE_HZ
 SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
 MODEL_INTERVALS = 5
 LONGEST_HORIZON = 40  # [ticks]: more do not fit into a tick at 500 Hz
-REFERENCE_INTERVALS = Difference().intervals
+REFERENCE_INTERVALS = 20  # of the usual plant, and of the rod that makes references
 BEGINNING = ModelEstimatorSettings(initial_state_deviation=0.5)
 """The shipped filter, as uncertain of every rod's first state as of one with a single segment."""
 
 BASELINE = "koopman"
 """The controller that is made of a KoopmanDesign; the others are names of the registry."""
+
+
+USUAL = PlantErrors.noiseless(bending_factor=0.95, tip_mass_factor=1.1, tip_noise=2e-4)
+"""The usual plant: errors that the filter estimates, and noise of the tip alone."""
+
+
+def with_errors(errors: PlantErrors = USUAL, **others: Any) -> PlantErrors:
+    """Plant errors with others by name in their place."""
+    return PlantErrors(**(errors.changed() | others))
 
 
 @dataclass(frozen=True)
@@ -68,28 +77,31 @@ class Case:
         name: of the row.
         reference: what the rod should do.
         duration: of a run [s].
-        difference: between plant and model.
+        errors: of the plant.
+        plant_intervals: of its rod.
+        beam: whether the plant is a StructuralPlant, as it must be with errors that only one has.
+        latency: ticks by which commands act later than the usual one, which controllers know.
         adaptive: whether the filter estimates parameters; if not, the model keeps the file's.
         learns_lag: whether the controller estimates the pressure lag.
         rate_hz: of the loop [Hz].
         model_intervals: of filter's and controller's rod.
         from_plant: whether the plant, not the nominal rod, makes the reference.
-        learned_on: the plant the baseline has learned from; None: that of the case.
-        errors: of a structural plant of as many intervals, in the place of the difference; None:
-            the plant has the model's equations.
+        learned_on: whose plant the baseline has learned from; None: that of the case.
     """
 
     name: str
     reference: ReferenceSettings
     duration: float = 12.0
-    difference: Difference = field(default=Difference())
+    errors: PlantErrors = field(default=USUAL)
+    plant_intervals: int = REFERENCE_INTERVALS
+    beam: bool = False
+    latency: int = 0
     adaptive: bool = True
     learns_lag: bool = True
     rate_hz: float = RATE_HZ
     model_intervals: int = MODEL_INTERVALS
     from_plant: bool = False
-    learned_on: Difference | None = None
-    errors: PlantErrors | None = None
+    learned_on: "Case | None" = None
 
     @property
     def period(self) -> float:
@@ -97,9 +109,9 @@ class Case:
         return 1.0 / self.rate_hz
 
     @property
-    def teacher(self) -> Difference:
-        """The plant the baseline has learned from."""
-        return self.difference if self.learned_on is None else self.learned_on
+    def teacher(self) -> "Case":
+        """The case whose plant the baseline has learned from."""
+        return self if self.learned_on is None else self.learned_on
 
 
 FAST = Case("trajectory to 1.5 Hz", ReferenceSettings(kind="trajectory"))
@@ -109,7 +121,9 @@ FAST = Case("trajectory to 1.5 Hz", ReferenceSettings(kind="trajectory"))
 def reference_of(robot: Robot, case: Case) -> SampledReference:
     """What a case's rod shall do, a second longer than the run."""
     settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
-    maker = plant_of(robot, case.difference, 0).rod.robot if case.from_plant else robot
+    maker = robot
+    if case.from_plant:
+        maker = SimulatedPlant(robot, case.errors, 0, case.plant_intervals).rod.robot
     return sampled_reference(maker, settings, case.period, case.model_intervals)
 
 
@@ -263,7 +277,7 @@ def loop_blocks(
     cycles, (plant_seed, controller_seed) = round(case.duration / case.period), seeds
     robot = with_matching_nodes(robot, _common_intervals(case))
     shared = common(robot, case.rate_hz, controller_seed)
-    plant = plant or _plant(robot, case, plant_seed)
+    plant = plant or plant_of(robot, case, plant_seed)
     numbers = filter_settings
     if not case.adaptive:
         numbers = numbers.model_copy(update={"parameters": ()})
@@ -284,7 +298,7 @@ def loop_blocks(
 
 def _common_intervals(case: Case) -> int:
     """Of a rod whose nodes plant and model both have."""
-    return math.gcd(case.difference.intervals, case.model_intervals)
+    return math.gcd(case.plant_intervals, case.model_intervals)
 
 
 def tip_sigmas(apart: np.ndarray, estimated: Sequence[TipEstimate]) -> np.ndarray:
@@ -296,18 +310,18 @@ def tip_sigmas(apart: np.ndarray, estimated: Sequence[TipEstimate]) -> np.ndarra
     return sigmas
 
 
-def _plant(robot: Robot, case: Case, seed: int) -> RodPlant:
-    if case.errors is None:
-        return DifferentPlant(robot, case.difference, seed)
-    structural = StructuralPlant(robot, case.errors, seed, case.difference.intervals)
-    return RodPlant.of(robot, structural)
+def plant_of(robot: Robot, case: Case, seed: int) -> RodPlant:
+    """The plant of a case, its sensors seeded; `robot` is as filter and controller know it."""
+    beam = case.beam or bool(case.errors.changed().keys() - OF_MODEL)
+    kind = StructuralPlant if beam else SimulatedPlant
+    return RodPlant.of(robot, kind(robot, case.errors, seed, case.plant_intervals))
 
 
 def _controller(
     robot: Robot, case: Case, name: str, told: Parameters, design: KoopmanDesign | None
 ) -> ControllerBlock:
     """All get the same estimate; the baseline takes its tip alone, less noisy than the measured."""
-    told = told | {"least_delay": 1 + case.difference.latency}
+    told = told | {"least_delay": 1 + case.latency}
     if name != BASELINE:
         return ControllerBlock(robot, ControllerBlock.settings_of(told))
     assert design is not None

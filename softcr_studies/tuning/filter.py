@@ -20,11 +20,9 @@ from softcr_estimation.filters.joint_vector import Sensors
 from softcr_models import Robot, load_robot
 from softcr_models.models import make_model
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.search import SearchSettings, Trials
 from softcr_studies.frame.study import Cell, Result
-from softcr_studies.loops.tracking_loop import PERIOD, SETTLED, Case
+from softcr_studies.loops.tracking_loop import PERIOD, SETTLED, Case, with_errors
 from softcr_studies.tuning.controllers import FAR, LEVER, SCORED_FROM, SETPOINT, SHORT, source_of
 from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, looped, record
 from softcr_studies.tuning.parameters import FILTER, Values, filter_settings, published_values
@@ -34,35 +32,38 @@ PUBLISHED = "Table VI"
 FIGURES = {"tip error": "mm", "state error": "1e-3", "compliance error": "%"}
 
 SEARCH_MOTIONS = (
-    Motion("to 1.2 Hz, lever -3 %", (0.2, 0.7, 1.2), 4.0, Difference(lever_factor=0.97)),
-    Motion("to 1.3 Hz, soft and heavy", (0.4, 0.9, 1.3), 4.0, Difference(Mismatch(1.1, 1.35, 0.8))),
+    Motion("to 1.2 Hz, lever -3 %", (0.2, 0.7, 1.2), 4.0,
+           with_errors(lever_factor=(0.97, 1.0, 1.0))),
+    Motion("to 1.3 Hz, soft and heavy", (0.4, 0.9, 1.3), 4.0,
+           with_errors(bending_factor=1.1, tip_mass_factor=1.35, damping_factor=0.8)),
     Motion("to 0.6 Hz, stiff, biased", (0.25, 0.6), 4.0,
-           Difference(Mismatch(0.88, 1.0, 1.2), pressure_bias=(800.0, -500.0, 0.0))),
+           with_errors(bending_factor=0.88, tip_mass_factor=1.0, damping_factor=1.2,
+                       pressure_bias=(800.0, -500.0, 0.0))),
     Motion("to 0.8 Hz, picks up 35 % of the tip mass", (0.3, 0.8), 4.0,
-           later=Difference(Mismatch(0.95, 1.45))),
+           later=with_errors(tip_mass_factor=1.45)),
 )  # fmt: skip
 SEARCH_LOOP = Case(
     "loop to 1.4 Hz", ReferenceSettings(kind="trajectory", frequencies=(0.4, 0.9, 1.4)), 3.0
 )
 # Experiment 3: the file says 49.9 rad/(N m m), the actuator has 45
-_EXPERIMENT_3 = Difference(Mismatch(45.0 / 49.9, tip_mass_factor=1.1))
+_EXPERIMENT_3 = with_errors(bending_factor=45.0 / 49.9)
 _4A = Motion("motion of 4a", (0.5, 1.0, 1.5), 4.0)
 HELD_OUT_MOTIONS = (
     Motion("circle of Experiment 3, compliance 45", (0.5,), 5.0, _EXPERIMENT_3),
     _4A,
-    replace(_4A, name="4a, lever of chamber 1 +5 %", difference=LEVER),
-    replace(_4A, name="4a, compliance +15, mass +50, damping -30 %", difference=FAR),
+    replace(_4A, name="4a, lever of chamber 1 +5 %", errors=LEVER),
+    replace(_4A, name="4a, compliance +15, mass +50, damping -30 %", errors=FAR),
     replace(_4A, name="4a, compliance -15, damping +30 %",
-            difference=Difference(Mismatch(0.85, 1.0, 1.3))),
+            errors=with_errors(bending_factor=0.85, tip_mass_factor=1.0, damping_factor=1.3)),
     Motion("circle of 0.5 Hz, picks up 20 % of the tip mass", (0.5,), 6.0,
-           later=Difference(Mismatch(0.95, 1.3))),
+           later=with_errors(tip_mass_factor=1.3)),
 )  # fmt: skip
 HELD_OUT_LOOPS = tuple(
     replace(case, name=f"{case.name}, {GRADIENT_MPC}")
     for case in (
         SHORT,
         SETPOINT,
-        replace(SHORT, name="trajectory to 1.5 Hz, far plant", difference=FAR),
+        replace(SHORT, name="trajectory to 1.5 Hz, far plant", errors=FAR),
         replace(SHORT, name="trajectory to 1.5 Hz, 500 Hz", duration=2.5, rate_hz=500.0),
     )
 )

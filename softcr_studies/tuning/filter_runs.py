@@ -5,7 +5,7 @@ candidate. Behind a controller they do: such a run is made anew.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -22,8 +22,18 @@ from softcr_models.rod_model.rows import restricted
 from softcr_runtime.blocks.values import StateEstimate
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.errors.different_plant import Difference, DifferentPlant, plant_of
-from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
+from softcr_simulation.plants import RodPlant
+from softcr_studies.loops.tracking_loop import (
+    MODEL_INTERVALS,
+    PERIOD,
+    RATE_HZ,
+    REFERENCE_INTERVALS,
+    USUAL,
+    Case,
+    run_loop,
+)
 from softcr_studies.loops.virtual_runs import open_loop
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
@@ -38,8 +48,8 @@ class Motion:
     name: str  # of the row
     frequencies: tuple[float, ...]  # of the sines [Hz]
     duration: float  # [s]
-    difference: Difference = field(default_factory=Difference)  # between plant and model
-    later: Difference | None = None  # from half of the motion on, with the same bending compliance
+    errors: PlantErrors = USUAL  # of the plant
+    later: PlantErrors | None = None  # from half of the motion on, with the same bending compliance
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,26 +93,39 @@ def record(robot: Robot, motion: Motion, seed: int) -> Recording:
     )
 
 
-class _ChangingPlant(DifferentPlant):
-    """A motion's plant; its valves make the commanded pressures, whatever sensors read."""
+class _ChangingPlant(RodPlant):
+    """A motion's plant."""
 
     def __init__(self, robot: Robot, motion: Motion, change: int, seed: int) -> None:
         """`change` is the cycle from which on it is the later one, `seed` that of its sensors."""
-        super().__init__(robot, motion.difference, seed, valves_read=False)
-        self._later, self._change, self._left = motion.later, change, change
+        self._motion, self._change, self._seed = motion, change, seed
+        self._robot = robot
+        self.reset()
 
     def reset(self) -> None:
-        self.simulated = plant_of(self._robot, self._difference, self._seed)
-        super().reset()
+        self._use(self._robot, self._plant(self._motion.errors, self._seed))
         self._left = self._change
 
     def advance(self, duration: float) -> None:
         self._left -= 1
-        if self._left == 0 and self._later is not None:  # for instance, it has picked something up
-            old, new = self.simulated, plant_of(self._robot, self._later, self._seed + 1)
+        later = self._motion.later
+        if self._left == 0 and later is not None:  # for instance, it has picked something up
+            old, new = self.simulated, self._plant(later, self._seed + 1)
+            assert isinstance(old, SimulatedPlant)
             new.state, new.pressures, new.command = old.state, old.pressures, old.command
             self.simulated = new
         super().advance(duration)
+
+    def _plant(self, errors: PlantErrors, seed: int) -> SimulatedPlant:
+        return _BlindValves(self._robot, errors, seed, REFERENCE_INTERVALS)
+
+
+class _BlindValves(SimulatedPlant):
+    """A plant whose valves make the commanded pressures, whatever sensors read."""
+
+    @property
+    def aim(self) -> np.ndarray:
+        return self.command
 
 
 def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,6 @@ from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters, Part, System
 from softcr_runtime.settings import registry
-from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.node_parameters import with_options_file
 from softcr_tools.running.option_checks import NOBODY
 from softcr_tools.running.run_options import RunOptions, SimulationOptions
@@ -44,18 +43,9 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     if kind != "rod":
         return (arm_system if kind == "arm" else strain_system)(options, bag)
     common: Parameters = options.of_every_node | {"mode": options.node_mode}
-    rod: Parameters = {
-        "intervals": options.plant_intervals,
-        "bending_compliance_factor": options.bending_compliance_factor,
-        "tip_mass_factor": options.tip_mass_factor,
-        "tip_noise": options.tip_noise_mm * 1e-3,
-        "payload": options.payload_kg,
-    }
-    if options.plant_errors not in ("", SAME_STRUCTURE):
-        rod = {"intervals": options.plant_intervals, "plant_errors": options.plant_errors}
-    around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
-    rod |= {name: file for name, file in around.items() if file}
-    simulator = _simulator(options, common, rod)
+    rod: Parameters = {"intervals": options.plant_intervals, "errors": _errors(options)}
+    files = {name: getattr(options, name) for name in ("plant_errors", "loads", "obstacles")}
+    simulator = _simulator(options, common, rod | {name: f for name, f in files.items() if f})
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     if options.estimator == "cc":
         estimator = registry.part("estimator", "cc", common | priority(common, 30))
@@ -67,6 +57,18 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         )
     parts = (recorder, simulator, estimator, reference)
     return _in_order(options, *parts, *([controller] if controller else []))
+
+
+def _errors(options: SimulationOptions) -> str:
+    """The plant errors that were given one by one."""
+    numbers = {
+        "bending_factor": ("bending_compliance_factor", options.bending_compliance_factor),
+        "tip_mass_factor": ("tip_mass_factor", options.tip_mass_factor),
+        "tip_noise": ("tip_noise_mm", options.tip_noise_mm * 1e-3),
+        "payload_mass": ("payload_kg", options.payload_kg),
+    }
+    given = {n: value for n, (option, value) in numbers.items() if option in options.changed}
+    return in_words(given)
 
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:

@@ -148,7 +148,7 @@ def estimated(cell: Cell, column: Column, seconds: float = 12.0, since: float = 
     """The middle circle in the system: simulator, filter, reference and controller as blocks."""
     robot = floating()
     seed, shared = cell.stream("plant"), common(robot, RATE_HZ, cell.stream("controller"))
-    different = {"intervals": PLANT_INTERVALS, "bending_compliance_factor": 1.0 / STIFFNESS}
+    different = {"intervals": PLANT_INTERVALS, "errors": f"bending_factor={1.0 / STIFFNESS!r}"}
     plant = RodPlant(robot, build_settings(RodPlantSettings, different), seed)
     told = shared | {
         "model": "rod", "controller": column.controller, "intervals": INTERVALS,
