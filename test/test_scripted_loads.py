@@ -206,9 +206,7 @@ def test_a_payload_that_has_no_steady_state_is_refused(monkeypatch):
         raise EquilibriumError("no steady state")
 
     monkeypatch.setattr(CosseratRod, "equilibrium", ends)
-    with pytest.raises(
-        UserError, match="payload_mass = 5 kg: robot two_segments cannot bear"
-    ):
+    with pytest.raises(UserError, match="payload_mass = 5 kg: robot two_segments cannot bear"):
         SimulatedPlant(TWO, PlantErrors.noiseless(payload_mass=5.0), intervals=3)
 
 
