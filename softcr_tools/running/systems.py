@@ -60,7 +60,7 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
 
 
 def _errors(options: SimulationOptions) -> str:
-    """The plant errors that were given one by one."""
+    """The plant errors that were given one by one, by options and for the role."""
     numbers = {
         "bending_factor": ("bending_compliance_factor", options.bending_compliance_factor),
         "tip_mass_factor": ("tip_mass_factor", options.tip_mass_factor),
@@ -68,7 +68,8 @@ def _errors(options: SimulationOptions) -> str:
         "payload_mass": ("payload_kg", options.payload_kg),
     }
     given = {n: value for n, (option, value) in numbers.items() if option in options.changed}
-    return in_words(given)
+    alone = options.plugin_settings.get("plant", {}).get("errors", "")
+    return ",".join(filter(None, [in_words(given), str(alone)]))
 
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:
@@ -168,7 +169,10 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
     parameters |= of_own_plant if plant == own else {}
     if options.controller == NOBODY:  # a node of somebody else tells one command at a time
         parameters |= {"answers_on": "command"}
-    return registry.part("plant", plant, parameters | options.plugin_settings.get("plant", {}))
+    parameters |= options.plugin_settings.get("plant", {})
+    if plant == own and (errors := of_own_plant.get("errors")):
+        parameters |= {"errors": errors}  # those of the options among them
+    return registry.part("plant", plant, parameters)
 
 
 def _controller(options: RunOptions, common: Parameters) -> Part:
