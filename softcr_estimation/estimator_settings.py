@@ -1,13 +1,14 @@
-"""The settings of the house's filter over any model."""
+"""The settings of every filter, and of the house's estimator over any model."""
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_estimation.filters.filters import FilterSettings
 from softcr_models.errors import UserError
+
+Kind = Literal["ukf", "ekf"]
 
 _Positive = Annotated[float, Field(gt=0.0)]
 _NonNegative = Annotated[float, Field(ge=0.0)]
@@ -20,6 +21,39 @@ EVERYTHING = "everything"
 
 _LIVE: dict[str, Any] = {"live": True}
 _HIDDEN: dict[str, Any] = {"hidden": True}
+
+
+class FilterSettings(BaseModel):
+    """Numbers of every estimator."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    filter: Literal["auto", Kind] = Field(
+        default="auto",
+        description="unscented or extended Kalman filter; auto: the one that suits the model, ekf "
+        "for a robot with a pressure_chain and otherwise ukf",
+    )
+    longest_gap: float = Field(
+        default=2.0,
+        gt=0.0,
+        le=60.0,
+        description="longest time bridged without a restart",
+        json_schema_extra={"unit": "s"},
+    )
+    gate_probability: float = Field(
+        default=0.9999,
+        gt=0.5,
+        lt=1.0,
+        description="chi-square quantile beyond which innovations have less weight",
+        json_schema_extra={"live": True},
+    )
+    alpha: float = Field(
+        default=1.0, gt=0.0, le=10.0, description="spread of the sigma points of a ukf"
+    )
+    beta: float = Field(
+        default=0.0, ge=0.0, le=10.0, description="weight of the central point of a ukf"
+    )
+    kappa: float = Field(default=0.0, ge=0.0, le=100.0, description="second spread of a ukf")
 
 
 class ModelEstimatorSettings(FilterSettings):

@@ -4,47 +4,12 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_estimation.errors import EstimatorError
+from softcr_estimation.estimator_settings import FilterSettings, Kind
 from softcr_estimation.filters.extended import ExtendedFilter
 from softcr_estimation.filters.gaussian import Measure, Predict, SquareRootFilter
 from softcr_estimation.filters.unscented import UnscentedFilter
-
-Kind = Literal["ukf", "ekf"]
-
-
-class FilterSettings(BaseModel):
-    """Numbers of every estimator."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    filter: Literal["auto", Kind] = Field(
-        default="auto",
-        description="unscented or extended Kalman filter; auto: the one that suits the model, ekf "
-        "for a robot with a pressure_chain and otherwise ukf",
-    )
-    longest_gap: float = Field(
-        default=2.0,
-        gt=0.0,
-        le=60.0,
-        description="longest time bridged without a restart",
-        json_schema_extra={"unit": "s"},
-    )
-    gate_probability: float = Field(
-        default=0.9999,
-        gt=0.5,
-        lt=1.0,
-        description="chi-square quantile beyond which innovations have less weight",
-        json_schema_extra={"live": True},
-    )
-    alpha: float = Field(
-        default=1.0, gt=0.0, le=10.0, description="spread of the sigma points of a ukf"
-    )
-    beta: float = Field(
-        default=0.0, ge=0.0, le=10.0, description="weight of the central point of a ukf"
-    )
-    kappa: float = Field(default=0.0, ge=0.0, le=100.0, description="second spread of a ukf")
 
 
 def suited(chosen: Literal["auto", Kind], model: object) -> Kind:
