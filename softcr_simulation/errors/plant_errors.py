@@ -263,7 +263,9 @@ class PlantErrors(Data):
     payload_mass: Finite = _field(
         0.0,
         About("kg", -2.0, 10.0, (0.0, 0.05), "events"),
-        "mass picked up at the outer face of the tip cap; below 0: lost from the tip's own mass",
+        "mass picked up at the outer face of the tip cap (in a plant with the model's equations at "
+        "the centre of mass of the robot's payload, if it has one); below 0: lost from the tip's "
+        "own mass",
     )
     payload_picked_up: Finite = _field(
         0.0,
