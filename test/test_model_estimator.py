@@ -359,8 +359,12 @@ def test_settings_that_the_model_does_not_know_are_refused_by_name(settings, wor
 
 
 @pytest.mark.parametrize(
-    "setting", [{"noises": {"tilt": -1.0}}, {"deviations": {"tilt": 0.0}}, {"q": 1.0}]
-)
+    "setting",
+    [
+        {"noises": {"tilt": -1.0}}, {"deviations": {"tilt": 0.0}}, {"q": 1.0}, {"filter": "pf"},
+        {"state_noise": 0.0}, {"position_noise": np.nan}, {"alpha": -1.0},
+    ],
+)  # fmt: skip
 def test_numbers_out_of_range_are_refused(setting):
     with pytest.raises(ValidationError, match=next(iter(setting))):
         ModelEstimatorSettings(**setting)
@@ -451,7 +455,10 @@ def test_repairs_are_counted_from_each_start():
     for start in (0.0, 10.0):
         assert estimator.start(np.array([0.4]), start).repairs == 0
         for k in range(1, 4):
-            assert estimator.update(np.array([0.4]), {}, start + k * DT).repairs == k
+            estimate = estimator.update(np.array([0.4]), {}, start + k * DT)
+            assert estimate.repairs == k
+            assert np.isfinite(estimate.state).all()
+            assert np.isfinite(estimate.covariance).all()
 
 
 # --- the rod ------------------------------------------------------------------------------------

@@ -98,26 +98,23 @@ class _ChangingPlant(RodPlant):
 
     def __init__(self, robot: Robot, motion: Motion, change: int, seed: int) -> None:
         """`change` is the cycle from which on it is the later one, `seed` that of its sensors."""
-        self._motion, self._change, self._seed = motion, change, seed
-        self._robot = robot
+        self._robot, self._motion, self._change, self._seed = robot, motion, change, seed
         self.reset()
 
     def reset(self) -> None:
-        self._use(self._robot, self._plant(self._motion.errors, self._seed))
+        plant = _BlindValves(self._robot, self._motion.errors, self._seed, REFERENCE_INTERVALS)
+        self._use(self._robot, plant)
         self._left = self._change
 
     def advance(self, duration: float) -> None:
         self._left -= 1
-        later = self._motion.later
+        later, old = self._motion.later, self.simulated
         if self._left == 0 and later is not None:  # for instance, it has picked something up
-            old, new = self.simulated, self._plant(later, self._seed + 1)
+            new = _BlindValves(self._robot, later, self._seed + 1, REFERENCE_INTERVALS)
             assert isinstance(old, SimulatedPlant)
             new.state, new.pressures, new.command = old.state, old.pressures, old.command
             self.simulated = new
         super().advance(duration)
-
-    def _plant(self, errors: PlantErrors, seed: int) -> SimulatedPlant:
-        return _BlindValves(self._robot, errors, seed, REFERENCE_INTERVALS)
 
 
 class _BlindValves(SimulatedPlant):
