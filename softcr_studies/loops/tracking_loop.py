@@ -166,6 +166,7 @@ def run_loop(
     filter_parameters: Parameters | None = None,
     filter_settings: ModelEstimatorSettings = BEGINNING,
     learned: LearnedMotion | None = None,
+    known: Robot | None = None,
     observe: Observer = lambda name, output: None,
     bag: Path | None = None,
     clock: Callable[[], float] = time.perf_counter,
@@ -184,6 +185,7 @@ def run_loop(
         filter_settings: numbers of the filter, which estimates nothing where the case is not
             adaptive.
         learned: what repetitions of the case's motion have taught.
+        known: the robot as the controller knows it; None: as the filter does.
         observe: told of everything that is sent.
         bag: to be written.
         clock: by which ticks are timed [s].
@@ -204,6 +206,7 @@ def run_loop(
     blocks = loop_blocks(
         robot, case, source, controller, seeds, design=design, parameters=parameters,
         filter_parameters=filter_parameters, filter_settings=filter_settings, learned=learned,
+        known=known,
     )  # fmt: skip
     *_, node = blocks
     plant, filter_block = blocks[SIMULATOR].plant, blocks[ESTIMATOR]
@@ -269,6 +272,7 @@ def loop_blocks(
     filter_parameters: Parameters | None = None,
     filter_settings: ModelEstimatorSettings = BEGINNING,
     learned: LearnedMotion | None = None,
+    known: Robot | None = None,
 ) -> dict[str, Any]:
     """Simulator, estimator, reference and controller, by the names of their nodes, in this order.
 
@@ -286,7 +290,7 @@ def loop_blocks(
     own = parameters or {}
     usual = controller_parameters(controller, case, str(own.get("controller_file", "")))
     told = shared | {"model": "rod"} | usual | own
-    control = _controller(robot, case, controller, told, design)
+    control = _controller(known or robot, case, controller, told, design)
     node = BASELINE if design else registry.entry("controller", controller).node
     return {
         SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, plant_seed),
