@@ -33,7 +33,9 @@ class ModelFilter:
                 "the model rod on the processor"
             )
         self._context, self._use_orientation = context, settings.use_orientation
-        self._filter = ModelEstimator(context.model, _for(context, settings), context.period)
+        self._filter = ModelEstimator(
+            context.model, _settings_for(context, settings), context.period
+        )
         self.kind = self._filter.kind
         outputs = context.model.outputs
         self._search: TipForceSearch | None = None
@@ -50,7 +52,7 @@ class ModelFilter:
 
     def prepared(self, settings: ModelEstimatorSettings) -> Callable[[], None]:
         """What makes it go on with other noises; the estimate stays."""
-        retune = self._filter.prepared(_for(self._context, settings))
+        retune = self._filter.prepared(_settings_for(self._context, settings))
 
         def use() -> None:
             retune()
@@ -133,7 +135,9 @@ def _usual_deviation(robot: Any) -> float:
     return 0.5 if is_usual else 0.1
 
 
-def _for(context: EstimationContext, settings: ModelEstimatorSettings) -> ModelEstimatorSettings:
+def _settings_for(
+    context: EstimationContext, settings: ModelEstimatorSettings
+) -> ModelEstimatorSettings:
     """The settings with what follows from robot and model."""
     parameters = settings.parameters
     estimates_force = estimates_tip_force([each.name for each in context.model.parameters])

@@ -21,7 +21,7 @@ from softcr_models.rod_model.tendon_lengths import tendon_lengths
 from softcr_runtime.blocks.values import PointForces
 from softcr_simulation.errors.different_robot import different_robot
 from softcr_simulation.errors.noises import Noises
-from softcr_simulation.errors.plant_errors import OF_MODEL, PlantErrors
+from softcr_simulation.errors.plant_errors import MODEL_ERRORS, PlantErrors
 from softcr_simulation.scripted_loads import LoadScript, LoadsOnRod
 
 
@@ -142,7 +142,7 @@ class SimulatedPlant:
         """
         Args:
             robot: as its file has it.
-            errors: of the plant, of `OF_MODEL`.
+            errors: of the plant, of `MODEL_ERRORS`.
             seed: of all random streams.
             intervals: of the plant's rod.
             surroundings: what acts on it from outside.
@@ -152,10 +152,10 @@ class SimulatedPlant:
             UserError: a number is out of range, an error needs other equations, a load stands where
                 no node can take it, or an obstacle is where the rod is at rest.
         """
-        if others := sorted(errors.changed().keys() - OF_MODEL):
+        if others := sorted(errors.changed().keys() - MODEL_ERRORS):
             raise UserError(
                 f"plant errors: {', '.join(others)}: the plant has the equations of the model, "
-                f"allowed are {', '.join(sorted(OF_MODEL))}"
+                f"allowed are {', '.join(sorted(MODEL_ERRORS))}"
             )
         self.errors, self.surroundings, self.mocap_latency = errors, surroundings, mocap_latency
         self.noises, self._seed = Noises.of(robot, errors), seed

@@ -407,7 +407,7 @@ def about_field(name: str) -> About:
 
 _NOISES = tuple(name for name in PlantErrors.model_fields if name.endswith("_noise"))
 
-OF_MODEL = frozenset(_NOISES) | {
+MODEL_ERRORS = frozenset(_NOISES) | {
     "length_factor", "bending_factor", "dilatation_factor", "damping_factor", "tip_mass_factor",
     "tip_mass_fraction", "base_tilt", "chamber_angle_error", "lever_factor", "lag_pole_factor",
     "pressure_bias", "pressure_gain", "dropout", "payload_mass",

@@ -33,7 +33,7 @@ from softcr_runtime.blocks.virtual import Observer
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import build_settings
-from softcr_simulation.errors.plant_errors import OF_MODEL, PlantErrors
+from softcr_simulation.errors.plant_errors import MODEL_ERRORS, PlantErrors
 from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_simulation.structural_plant import StructuralPlant
@@ -53,7 +53,7 @@ SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
 MODEL_INTERVALS = 5
 LONGEST_HORIZON = 40  # [ticks]: more do not fit into a tick at 500 Hz
 REFERENCE_INTERVALS = 20  # of the usual plant, and of the rod that makes references
-BEGINNING = ModelEstimatorSettings(initial_state_deviation=0.5)
+SHIPPED_FILTER = ModelEstimatorSettings(initial_state_deviation=0.5)
 """The shipped filter, as uncertain of every rod's first state as of one with a single segment."""
 
 BASELINE = "koopman"
@@ -164,7 +164,7 @@ def run_loop(
     design: KoopmanDesign | None = None,
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
-    filter_settings: ModelEstimatorSettings = BEGINNING,
+    filter_settings: ModelEstimatorSettings = SHIPPED_FILTER,
     learned: LearnedMotion | None = None,
     known: Robot | None = None,
     observe: Observer = lambda name, output: None,
@@ -270,7 +270,7 @@ def loop_blocks(
     design: KoopmanDesign | None = None,
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
-    filter_settings: ModelEstimatorSettings = BEGINNING,
+    filter_settings: ModelEstimatorSettings = SHIPPED_FILTER,
     learned: LearnedMotion | None = None,
     known: Robot | None = None,
 ) -> dict[str, Any]:
@@ -316,7 +316,7 @@ def tip_sigmas(apart: np.ndarray, estimated: Sequence[TipEstimate]) -> np.ndarra
 
 def plant_of(robot: Robot, case: Case, seed: int) -> RodPlant:
     """The plant of a case, its sensors seeded; `robot` is as filter and controller know it."""
-    beam = case.beam or bool(case.errors.changed().keys() - OF_MODEL)
+    beam = case.beam or bool(case.errors.changed().keys() - MODEL_ERRORS)
     kind = StructuralPlant if beam else SimulatedPlant
     return RodPlant.of(robot, kind(robot, case.errors, seed, case.plant_intervals))
 

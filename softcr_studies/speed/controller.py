@@ -116,7 +116,7 @@ class _Loop:
         rod = CosseratRod(load_robot(str(parameters["robot"])), INTERVALS)
         block = ControllerBlock(rod.robot, ControllerBlock.settings_of(parameters))
         self._controller, self._commands = block.controller, list[Command]()
-        self._observations = _seen(RodPrediction(rod), block, self._commands, effort)
+        self._observations = _observations(RodPrediction(rod), block, self._commands, effort)
 
     def __iter__(self) -> Iterator[tuple[Callable[[Observation], None], Observation]]:
         return ((self._tick, observation) for observation in self._observations)
@@ -125,7 +125,7 @@ class _Loop:
         self._commands.append(self._controller.command(observation))
 
 
-def _seen(
+def _observations(
     prediction: RodPrediction, block: ControllerBlock, commands: list[Command], effort: Effort
 ) -> Iterator[Observation]:
     """What is seen at each tick; a command acts one tick later."""

@@ -157,9 +157,9 @@ class ControllerExchange:
             raise
         self._nodes.adopt(new)
         self.controller = new
-        told = self._heard.hand_over
-        self._wait(lambda: told.get(new) == "commands" or run.look(), TAKEN_TIMEOUT)
-        if told.get(new) != "commands" and not run.look():
+        states = self._heard.hand_over
+        self._wait(lambda: states.get(new) == "commands" or run.look(), TAKEN_TIMEOUT)
+        if states.get(new) != "commands" and not run.look():
             raise self._nodes.failure(new, "does not command")
         self._nodes.record.add(
             "exchanged", new, f"answers from {moment:.6f} s on, in place of {old}"
@@ -197,7 +197,7 @@ class ControllerExchange:
 
     def _bring_up(self, part: Part, run: RunProgress) -> None:
         """Start, configure and activate the new controller; it hears, and says nothing."""
-        name, told = part.name, self._heard.hand_over
+        name, states = part.name, self._heard.hand_over
         self._heard.listen_to(name)
         process = self._nodes.start(part)
         say(self._nodes.console, f"{name} is brought up beside {self.controller}")
@@ -210,8 +210,8 @@ class ControllerExchange:
                 raise self._nodes.failure(name, "did not start")
             for change in (CONFIGURE, ACTIVATE):
                 self._nodes.change(name, change, over)
-            self._wait(lambda: told.get(name) == "ready" or over(), READY_TIMEOUT)
-            if told.get(name) != "ready":
+            self._wait(lambda: states.get(name) == "ready" or over(), READY_TIMEOUT)
+            if states.get(name) != "ready":
                 what = "has not seen estimates, references and commands within"
                 raise self._nodes.failure(name, f"{what} {READY_TIMEOUT:.0f} s")
         except RunFailure as failure:
