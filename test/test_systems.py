@@ -282,6 +282,7 @@ def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, mod
 def test_units_at_the_boundary():
     system = system_of(tip_noise_mm="0.5")
     assert parameters_of(system, "simulator")["errors"] == "tip_noise=0.0005"
+    assert parameters_of(system_of(tip_noise_mm="-0.5"), "simulator")["errors"] == ""
 
 
 def test_errors_of_the_robots_own_plant_join_those_of_the_options():

@@ -67,7 +67,10 @@ def _errors(options: SimulationOptions) -> str:
         "tip_noise": ("tip_noise_mm", options.tip_noise_mm * 1e-3),
         "payload_mass": ("payload_kg", options.payload_kg),
     }
-    given = {n: value for n, (option, value) in numbers.items() if option in options.changed}
+    given = {  # below 0 a noise is that of the file
+        n: value for n, (option, value) in numbers.items()
+        if option in options.changed and value >= 0.0
+    }  # fmt: skip
     alone = options.plugin_settings.get("plant", {}).get("errors", "")
     return ",".join(filter(None, [in_words(given), str(alone)]))
 
