@@ -40,10 +40,6 @@ _QUESTION_TIMEOUT = 5.0  # of any other question [s]
 _AGAIN = 0.3  # after which one is asked again [s]
 
 
-class Refused(Exception):
-    """The exchange does not take place, and the old controller goes on; the text says why."""
-
-
 @dataclass(frozen=True)
 class Wanted:
     """What somebody asked for.
@@ -82,7 +78,6 @@ class ControllerExchange:
         self._nodes, self._heard, self._other_controller = nodes, heard, other_controller
         self._system, self._wait = nodes.system, nodes.wait
         self.controller = self._system.controller
-        self._used_names = {part.name for part in self._system.parts}
         self._commanders = [self.controller]  # that were brought up, in their order
         self._askers: dict[str, _Asker] = {}
         self._waiting: tuple[Wanted, Future] | None = None
@@ -119,7 +114,7 @@ class ControllerExchange:
             answer.set_result((True, self._exchange(wanted, run)))
         except BaseException as error:
             answer.set_result((False, str(error) or type(error).__name__))
-            if not isinstance(error, Refused):
+            if not isinstance(error, UserError):
                 raise
         finally:
             self._running = False
@@ -139,11 +134,11 @@ class ControllerExchange:
         return response
 
     def _exchange(self, wanted: Wanted, run: RunProgress) -> str:
-        """Let another controller command; a line about it."""
+        """Let another controller command; a line about it. Raises UserError where the old one goes
+        on, and RunFailure where neither commands."""
         old, began = self.controller, time.monotonic()
         part = self._part_of(wanted)
         new = part.name
-        self._used_names.add(new)
         self._commanders.append(new)
         try:
             self._permit(old)
@@ -152,7 +147,7 @@ class ControllerExchange:
         except BaseException as error:
             if new in self._nodes.process_of:  # it never commanded
                 self._nodes.kill(new)
-            if isinstance(error, Refused):
+            if isinstance(error, UserError):
                 self._nodes.record.add("refused", new, str(error))
             raise
         self._nodes.adopt(new)
@@ -167,7 +162,7 @@ class ControllerExchange:
         self._nodes.retire(old)
         try:
             self._permit(new)
-        except Refused as error:  # both may still publish
+        except UserError as error:  # both may still publish
             say(self._nodes.console, str(error), "yellow")
         line = f"{new} commands in place of {old}"
         say(self._nodes.console, f"{line}; {time.monotonic() - began:.1f} s after it was asked for")
@@ -176,21 +171,22 @@ class ControllerExchange:
     def _part_of(self, wanted: Wanted) -> Part:
         """The new controller's part, under a name that no node has."""
         if self._system.simulated_time:
-            raise Refused(
+            raise UserError(
                 "in lock-step all runs of a seed are equal, and the moment of an exchange would "
                 "differ: choose --controller, or --mode wall"
             )
         if self._other_controller is None:
-            raise Refused("this system has one controller")
+            raise UserError("this system has one controller")
         try:
             part = self._other_controller(wanted)
-        except UserError as error:
-            raise Refused(str(error)) from None
+        except UserError:
+            raise
         except Exception as error:  # of somebody's own class; the robot goes on
-            raise Refused(f"{wanted.controller}: {type(error).__name__}: {error}") from None
+            raise UserError(f"{wanted.controller}: {type(error).__name__}: {error}") from None
         # a bag tells nodes apart by name, and DDS does not forget a killed one at once
+        used = {*self._commanders, *(each.name for each in self._system.parts)}
         name, number = part.name, 1
-        while name in self._used_names:
+        while name in used:
             number += 1
             name = f"{part.name}_{number}"
         return replace(part, name=name, process="")
@@ -215,19 +211,19 @@ class ControllerExchange:
                 what = "has not seen estimates, references and commands within"
                 raise self._nodes.failure(name, f"{what} {READY_TIMEOUT:.0f} s")
         except RunFailure as failure:
-            raise Refused(str(failure)) from None
+            raise UserError(str(failure)) from None
 
     def _agree(self, old: str, new: str, run: RunProgress) -> float:
         """Tell both one moment, and wait until it is over; returns it [s]."""
         if run.ends_within(LEAD + TAKEN_TIMEOUT):
-            raise Refused("the run is about to end")
+            raise UserError("the run is about to end")
         of_old, of_new = (self._asker(f"{name}/set_parameters_atomically") for name in (old, new))
         moment = time.time() + LEAD
         if line := of_new.refusal({"answer_from": moment}, ANSWER_TIME):
-            raise Refused(f"{new} did not agree to take over: {line}")
+            raise UserError(f"{new} did not agree to take over: {line}")
         line = of_old.refusal({"answer_until": moment}, moment - time.time())
         if line and time.time() < moment - _AGAIN:
-            raise Refused(f"{old} did not agree to hand over: {line}")
+            raise UserError(f"{old} did not agree to hand over: {line}")
         if line:  # it may have agreed
             raise RunFailure(f"{old} did not hand over: {line}")
         self._wait(lambda: time.time() > moment, LEAD)
@@ -242,15 +238,15 @@ class ControllerExchange:
         full = [absolute(self._system.namespace, each) for each in names]
         asker = self._asker(f"{self._system.actuators}/hand_over")
         if line := asker.refusal({"commanders": full}, _QUESTION_TIMEOUT):
-            raise Refused(f"{self._system.actuators} does not permit it: {line}")
+            raise UserError(f"{self._system.actuators} does not permit it: {line}")
 
     def _asker(self, service: str) -> "_Asker":
-        """One that its server knows; raises Refused where none answers."""
+        """One that its server knows; raises UserError where none answers."""
         asker = self._askers.setdefault(service, _Asker(self._nodes.node, service, self._wait))
         deadline = time.monotonic() + _QUESTION_TIMEOUT
         while line := asker.refusal({}, _AGAIN):
             if time.monotonic() > deadline:
-                raise Refused(line)
+                raise UserError(line)
         return asker
 
 
