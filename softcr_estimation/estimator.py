@@ -82,11 +82,7 @@ class EstimatorBlock(BlockBase):
     _predicted_only: int
     _restarts: int
 
-    def __init__(
-        self,
-        robot: Any,
-        settings: Any,
-    ) -> None:
+    def __init__(self, robot: Any, settings: Any) -> None:
         super().__init__(robot, settings)
         self.model = model_of(robot, settings)
         self.model.warm_up()
