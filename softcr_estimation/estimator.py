@@ -82,28 +82,13 @@ class EstimatorBlock(BlockBase):
     _predicted_only: int
     _restarts: int
 
-    def __init__(
-        self,
-        robot: Any,
-        settings: Any,
-        make: Callable[[EstimationContext], Estimator] | None = None,
-    ) -> None:
-        """See BlockBase.
-
-        Args:
-            robot: see BlockBase.
-            settings: see BlockBase.
-            make: another way to make the estimator; None: as settings say.
-        """
+    def __init__(self, robot: Any, settings: Any) -> None:
         super().__init__(robot, settings)
         self.model = model_of(robot, settings)
         self.model.warm_up()
         context = EstimationContext(robot, self.model, settings.period)
-        if make is None:
-            named = registry.resolve("estimator", settings.estimator)
-            self.estimator = made(named, context, plugin_settings(settings, named))
-        else:
-            self.estimator = make(context)
+        named = registry.resolve("estimator", settings.estimator)
+        self.estimator: Estimator = made(named, context, plugin_settings(settings, named))
         topics = robot_topics(robot)
         self._actuators, self._cameras = topics.state, topics.poses
         asked = (getattr(settings, f"use_{name}", False) for name in FURTHER)

@@ -281,7 +281,17 @@ def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, mod
 
 def test_units_at_the_boundary():
     system = system_of(tip_noise_mm="0.5")
-    assert parameters_of(system, "simulator")["tip_noise"] == pytest.approx(0.5e-3)
+    assert parameters_of(system, "simulator")["errors"] == "tip_noise=0.0005"
+    assert parameters_of(system_of(tip_noise_mm="-0.5"), "simulator")["errors"] == ""
+
+
+def test_errors_of_the_robots_own_plant_join_those_of_the_options():
+    alone = {"plant.errors": "lever_factor=1.05"}
+    plain, both = system_of(**alone), system_of(payload_kg="0.03", **alone)
+    assert parameters_of(plain, "simulator")["errors"] == "lever_factor=1.05"
+    assert parameters_of(both, "simulator")["errors"] == "payload_mass=0.03,lever_factor=1.05"
+    arm = system_of(robot="dalenberg_robot1", **{"plant.payload": "0.2"})
+    assert parameters_of(arm, "simulator")["payload"] == 0.2
 
 
 def test_the_recorder_frames_the_run_and_the_controller_stops_first():

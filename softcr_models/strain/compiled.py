@@ -11,7 +11,7 @@ which is the exponential of SE(2), smooth through the straight segment: near x =
 their derivatives are series.
 
 Everything has a signature and is compiled while this module is imported, which `kernel.kernels`
-alone does. All compiled text stands in this file, because numba's cache sees changes of one file.
+alone does.
 
 S is the number of segments, n = 3 S that of strains; `active` (m,) are the indices of the strains
 that a model keeps, the others stay 0.

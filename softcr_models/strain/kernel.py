@@ -1,25 +1,15 @@
-"""Lazy loader of the compiled kernels of strain models, as `constant_curvature.kernel`."""
+"""Lazy loader of the compiled kernels of strain models, see `room_kernels`."""
 
-import fcntl
-import functools
-import importlib
 from types import ModuleType
 
 import numpy as np
 
-from softcr_models.kernel_cache import cache_directory
+from softcr_models.room_kernels import kernels_of
 
 
-@functools.cache
 def kernels() -> ModuleType:
-    """The compiled kernels, compiled or loaded by one process at a time."""
-    import softcr_models.rod.compilation  # noqa: F401  (tells numba where kernels are kept)
-
-    cache = cache_directory()
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / "strain.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
-        return importlib.import_module("softcr_models.strain.compiled")
+    """The compiled kernels, compiled or loaded."""
+    return kernels_of("softcr_models.strain.compiled")
 
 
 def rows(values: np.ndarray) -> np.ndarray:

@@ -41,8 +41,9 @@ def _of_the_kind(model: str) -> Parameters:
 
 
 _SOFTER_ROD: Parameters = {
-    "plant": "rod", "bending_compliance_factor": 0.95, "tip_mass_factor": 1.05
-}  # fmt: skip
+    "plant": "rod",
+    "errors": "bending_factor=0.95,tip_mass_factor=1.05",
+}
 CASES = (
     Case("rod", "licher2025", _SOFTER_ROD),
     Case("ddpinn", "licher2025", _of_the_kind("ddpinn")),

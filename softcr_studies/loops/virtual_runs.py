@@ -3,9 +3,7 @@
 import numpy as np
 
 from softcr_control.open_loop.scripted_commands import ScriptedCommands
-from softcr_estimation import EstimatorSettings
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_estimation.model_filter import EVERYTHING, ModelFilter
 from softcr_models import Robot
 from softcr_models.constant_curvature.arm import Arm
 from softcr_runtime.blocks.block import BlockBase
@@ -42,15 +40,8 @@ def open_loop(
     }
 
 
-def estimator(
-    robot: Robot, parameters: Parameters, numbers: EstimatorSettings | None = None
-) -> EstimatorBlock:
-    """The house's filter with parameters of its block, and its numbers; None: the shipped ones."""
+def estimator(robot: Robot, parameters: Parameters) -> EstimatorBlock:
+    """The house's filter with parameters of its block."""
     # the robot may be made by hand: no file says of which kind it is
     told: Parameters = {"estimator": "rod", "model": "rod"} | parameters
-    if numbers is None:
-        return EstimatorBlock(robot, EstimatorBlock.settings_of(told))
-    names = (EVERYTHING,) if numbers.parameters is None else numbers.parameters
-    told |= {"filter": numbers.filter, "parameters": list(names)}
-    settings = EstimatorBlock.settings_of(told)
-    return EstimatorBlock(robot, settings, lambda context: ModelFilter.of(context, numbers))
+    return EstimatorBlock(robot, EstimatorBlock.settings_of(told))

@@ -27,6 +27,7 @@ _ON_ANY_MODEL = (*predictive(), "quasi_static", "rod", "strain_regulator", "shap
 _OF_LAG = {"lag_pole", "lag_pole_factor", "vent_pole_factor", "valve_dead_band"}
 _TOLD_OF_EVERY_PLANT = {
     "bending_factor", "tip_mass_factor", "damping_factor", "tip_noise", "pressure_noise",
+    "force_noise", "moment_noise",
 }  # fmt: skip
 _ABSOLUTE = ("missing_poses", "lag_pole")  # no part of the file's value
 _NOISES = {
@@ -59,7 +60,8 @@ def plant_in_words(run: Run) -> str:
         words = Path(str(errors or SAME_STRUCTURE)).stem
     else:
         return ""
-    payload, added = settings.get("payload"), []
+    told = run.bag.said("simulator", "plant_mismatch") or {}
+    payload, added = told.get("payload_kg", settings.get("payload")), []
     if isinstance(payload, (int, float)) and payload:
         added.append(f"payload {payload:g} kg")
     for name in ("loads", "obstacles"):
@@ -110,7 +112,7 @@ def _lines(run: Run) -> Lines:
     for name, (what, unit) in _NOISES.items() if mismatch is not None else ():
         if name == "pressure_noise" and "tension_noise_n" in mismatch:
             continue  # a robot of tendons, or one whose noise was told above
-        if f"{name}_pa" not in mismatch and (noise := _noise(run, settings, name)) is not None:
+        if f"{name}_pa" not in mismatch and (noise := _noise(run, name)) is not None:
             yield _either(noise, f"{what}: noise {noise:g} {unit}", f"{what}: no noise")
 
 
@@ -201,11 +203,11 @@ def _arm(run: Run) -> Lines:
     yield "exact", "tendon lengths are read without noise"
 
 
-def _noise(run: Run, settings: dict[str, Any], name: str) -> float | None:
-    """Of a sensor: as the plant was told, or below 0 as the robot file has it; None: not told."""
-    chosen = settings.get(name)
-    if chosen is None or chosen >= 0.0:
-        return chosen
+def _noise(run: Run, name: str) -> float | None:
+    """Of a sensor: as the plant's errors have it, or the robot file; None: neither does."""
+    chosen = (run.bag.said("simulator", "plant_errors") or {}).get(name)
+    if chosen is not None:
+        return float(chosen)
     for sensor in run.bag.robot.get("sensors", ()):
         if sensor.get("type") == "base_wrench" and name in sensor:
             return float(sensor[name])

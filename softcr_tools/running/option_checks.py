@@ -10,7 +10,7 @@ from softcr_models.devices import gpu_name, resolve_device, what_cuda_lacks
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.models import model_class
 from softcr_models.robots.obstacle_files import load_obstacles
-from softcr_models.robots.robot import WORDS, Kind, load_robot, load_strain_arm
+from softcr_models.robots.robot import WORDS, Kind, kind_of, load_robot, load_strain_arm
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings import registry
@@ -81,11 +81,17 @@ def is_a_class(role: registry.Kind, named: str) -> bool:
     return bool(named) and not (role == "reference" and named in registry.MOTIONS)
 
 
+def named_for(options: "RunOptions", role: registry.Kind) -> str:
+    """What plays a role by its name; the robot's own plant where none is named."""
+    named = str(getattr(options, role, ""))
+    return kind_of(options.robot) if role == "plant" and not named else named
+
+
 def plugin_class(options: "RunOptions", role: registry.Kind) -> Any:
-    """The class that plays a role; None where the robot's own plant, a known reference, or a node
-    of somebody else does."""
-    named = getattr(options, role, "")
-    if not is_a_class(role, named):
+    """The class that plays a role; None where a known reference, or a node of somebody else
+    does, or nothing of the system."""
+    named = named_for(options, role)
+    if role not in type(options).model_fields or not is_a_class(role, named):
         return None
     return registry.resolve(role, named)
 
@@ -96,7 +102,7 @@ def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict
         f"{role}.{name}": setting
         for role in ROLES
         if plugin_class(options, role) is not None
-        for name, setting in registry.declared(role, getattr(options, role)).items()
+        for name, setting in registry.declared(role, named_for(options, role)).items()
     }
     found: dict[str, Parameters] = {}
     for full, value in given.items():
@@ -109,7 +115,7 @@ def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict
             value = parsed(declared[full], value, f"option {full}")
         found.setdefault(role, {})[name] = value
     for role in [role for role in ROLES if role in found]:
-        plugin, named = plugin_class(options, role), getattr(options, role)
+        plugin, named = plugin_class(options, role), named_for(options, role)
         block = plugin if issubclass(plugin, BlockBase) else registry.runner(role)
         offered = {name: value for name, value in found[role].items() if name in block.offered}
         own = {name: value for name, value in found[role].items() if name not in offered}

@@ -50,7 +50,7 @@ from softcr_tools.running.option_checks import (
     refuse_others,
     settings_of_plugins,
 )
-from softcr_tools.running.simulation_defaults import default_plant_errors, default_robot
+from softcr_tools.running.simulation_defaults import PLAIN, default_plant_errors, default_robot
 from softcr_tools.running.virtual_options import MODE, VirtualTime
 
 Options = TypeVar("Options", bound="RunOptions")
@@ -213,6 +213,8 @@ class RunOptions(BaseModel):
         for role in [role for role in ROLES if role in cls.model_fields]:
             addressed = any(name.startswith(f"{role}.") for name in given)
             default = of_kind.get(role, cls.model_fields[role].default)
+            if role == "plant" and not default:
+                default = kind_of(given.get("robot", PLAIN))
             named = given.get(role, default if addressed else "")
             if is_a_class(role, named):
                 settings = registry.declared(role, named)

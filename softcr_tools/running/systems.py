@@ -7,12 +7,12 @@ parts that stand for the robot, and in how samples are joined and commands are t
 from pathlib import Path
 
 from softcr_control.predictive.learned_motion import LearnedMotion
+from softcr_estimation.estimator_settings import in_words
 from softcr_models.plugins import load_class
 from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters, Part, System
 from softcr_runtime.settings import registry
-from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.node_parameters import with_options_file
 from softcr_tools.running.option_checks import NOBODY
 from softcr_tools.running.run_options import RunOptions, SimulationOptions
@@ -43,18 +43,9 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     if kind != "rod":
         return (arm_system if kind == "arm" else strain_system)(options, bag)
     common: Parameters = options.of_every_node | {"mode": options.node_mode}
-    rod: Parameters = {
-        "intervals": options.plant_intervals,
-        "bending_compliance_factor": options.bending_compliance_factor,
-        "tip_mass_factor": options.tip_mass_factor,
-        "tip_noise": options.tip_noise_mm * 1e-3,
-        "payload": options.payload_kg,
-    }
-    if options.plant_errors not in ("", SAME_STRUCTURE):
-        rod = {"intervals": options.plant_intervals, "plant_errors": options.plant_errors}
-    around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
-    rod |= {name: file for name, file in around.items() if file}
-    simulator = _simulator(options, common, rod)
+    rod: Parameters = {"intervals": options.plant_intervals, "errors": _errors(options)}
+    files = {name: getattr(options, name) for name in ("plant_errors", "loads", "obstacles")}
+    simulator = _simulator(options, common, rod | {name: f for name, f in files.items() if f})
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
     if options.estimator == "cc":
         estimator = registry.part("estimator", "cc", common | priority(common, 30))
@@ -66,6 +57,22 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
         )
     parts = (recorder, simulator, estimator, reference)
     return _in_order(options, *parts, *([controller] if controller else []))
+
+
+def _errors(options: SimulationOptions) -> str:
+    """The plant errors that were given one by one, by options and for the role."""
+    numbers = {
+        "bending_factor": ("bending_compliance_factor", options.bending_compliance_factor),
+        "tip_mass_factor": ("tip_mass_factor", options.tip_mass_factor),
+        "tip_noise": ("tip_noise_mm", options.tip_noise_mm * 1e-3),
+        "payload_mass": ("payload_kg", options.payload_kg),
+    }
+    given = {  # below 0 a noise is that of the file
+        n: value for n, (option, value) in numbers.items()
+        if option in options.changed and value >= 0.0
+    }  # fmt: skip
+    alone = options.plugin_settings.get("plant", {}).get("errors", "")
+    return ",".join(filter(None, [in_words(given), str(alone)]))
 
 
 def arm_system(options: SimulationOptions, bag: Path) -> System:
@@ -129,8 +136,7 @@ def _found_before(options: RunOptions) -> Parameters:
     learned = LearnedMotion.load(path)
     # here already: the filter of another robot would refuse its parameters, in other words
     learned.refuse_robot(path, load_robot(options.robot, ("rod", "arm", "strain")).name)
-    told = ",".join(f"{name}={value!r}" for name, value in learned.parameters.items())
-    return {"begins_with": told} if told else {}
+    return {"begins_with": in_words(learned.parameters)} if learned.parameters else {}
 
 
 def priority(common: Parameters, value: int) -> Parameters:
@@ -166,7 +172,10 @@ def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Par
     parameters |= of_own_plant if plant == own else {}
     if options.controller == NOBODY:  # a node of somebody else tells one command at a time
         parameters |= {"answers_on": "command"}
-    return registry.part("plant", plant, parameters | options.plugin_settings.get("plant", {}))
+    parameters |= options.plugin_settings.get("plant", {})
+    if plant == own and (errors := of_own_plant.get("errors")):
+        parameters |= {"errors": errors}  # those of the options among them
+    return registry.part("plant", plant, parameters)
 
 
 def _controller(options: RunOptions, common: Parameters) -> Part:
