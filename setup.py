@@ -15,7 +15,7 @@ ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-f
 # Papers, whose folders the core finds as it finds a stranger's package; some have names for
 # controllers and the like, some commands.
 PAPERS = ("dalenberg2024", "licher2025", "mehl2024", "pawlowski2019", "valadas2024")
-NAMED = ("licher2025", "mehl2024", "pawlowski2019")
+NAMED = ("dalenberg2024", "licher2025", "mehl2024", "pawlowski2019")
 COMMANDED = ("licher2025", "pawlowski2019", "valadas2024")
 
 # `ros2 run softcr NAME` and the module that it runs, with what follows it.
@@ -154,6 +154,10 @@ setup(
         "console_scripts": ["softcr = softcr_tools.cli:main"],
         "softcr.commands": [
             f"{each} = softcr_papers.{each}.commands:COMMANDS" for each in COMMANDED
+        ],
+        "softcr.kinds": [
+            "arm = softcr_papers.dalenberg2024.kind:ARM",
+            "strain = softcr_papers.valadas2024.kind:STRAIN",
         ],
         "softcr.models": [
             "constant_curvature = softcr_papers.mehl2024.section_model:ConstantCurvatureSection",

@@ -18,7 +18,7 @@ from softcr_estimation.context import EstimationContext
 from softcr_models.errors import UserError
 from softcr_models.strain.fitting import fitted_strains, strains_at_ends
 from softcr_models.strain.kinematics import planar_poses
-from softcr_models.strain.strain_model import LagrangianModel, marker_names
+from softcr_models.strain.strain_model import LagrangianModel
 
 _BASE = np.eye(4)[None, :3]
 
@@ -85,7 +85,7 @@ class ShapeEstimator:
             )
         self._settings, self._numbers = settings, model.dynamics.numbers
         self._kinematics = model.dynamics.kinematics
-        self._names = marker_names(model.arm)
+        self._names = model.arm.bodies_seen
         self._places = np.r_[0.0, model.arm.marker_places]
         # markers of a learned file whose length is a little off lie on it all the same
         self._places *= self._kinematics.length / self._places[-1]

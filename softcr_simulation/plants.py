@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import TendonGains
+from softcr_models.constant_curvature.arm_model import section_layout
 from softcr_models.robots.obstacle_files import load_obstacles
 from softcr_models.robots.parts import (
     BaseWrenchSensor,
@@ -26,7 +27,9 @@ from softcr_models.rod.description import has_tendon_lengths, pose_sensors
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model.rows import poses_of_rows
 from softcr_runtime.blocks.block import Output
-from softcr_runtime.blocks.values import ArmSections, Pose, StateEstimate
+from softcr_runtime.blocks.values import Pose, StateEstimate
+from softcr_runtime.wire.robot_topics import robot_topics
+from softcr_runtime.wire.topics import TRUTH
 from softcr_simulation.arm_plant import ArmPlant
 from softcr_simulation.errors.plant_errors import FOLDER, SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
@@ -41,6 +44,8 @@ CONTACT_POINTS, CONTACT_WRENCH = (
     "simulation/truth/contact/wrench",
 )
 
+
+_AS_IN_FILE = "geometry, gravity and material law of the robot file"
 
 VENT_TIME = 0.3
 """In which full chambers vent, where commands have stopped [s]."""
@@ -309,6 +314,7 @@ class RodPlant:
             },
             "intervals": rod.intervals,
             "robot": self._robot.model_dump(mode="json"),
+            "in_words": {"exact": [_AS_IN_FILE]},
         }
 
 
@@ -375,9 +381,6 @@ class TendonArmPlant:
     """The tendon-driven arm; without commands its motors hold the lengths they were asked for."""
 
     Settings = ArmPlantSettings
-    topics = (
-        "mocap/arm/poses", "tendon/state", "simulation/truth/tip/pose", "simulation/truth/arm",
-    )  # fmt: skip
     without_commands = "tendons held"
 
     def __init__(
@@ -394,6 +397,12 @@ class TendonArmPlant:
         """
         self._noise = _chosen(settings.tip_noise, robot.sensors[0].noise)
         self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
+        lengths = robot.rest_lengths
+        self._lengths = {f"rest_length_{k}": each for k, each in enumerate(lengths.tolist(), 1)}
+        self._layout = section_layout(len(lengths))
+        topics = robot_topics(robot)
+        self._actuators, self._cameras = topics.state, topics.poses
+        self.topics = (*topics.plant, TRUTH)
 
     def reset(self) -> None:
         self._plant.reset()
@@ -412,10 +421,10 @@ class TendonArmPlant:
         measured = self._plant.measure(stamp)
         # poses last: they are what the controller waits for
         return {
-            "tendon/state": (measured.lengths, measured.forces),
+            self._actuators: (measured.lengths, measured.forces),
             "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
-            "simulation/truth/arm": ArmSections(measured.q, self._plant.arm.rest_lengths),
-            "mocap/arm/poses": tuple(Pose.of(pose) for pose in measured.poses),
+            TRUTH: StateEstimate(measured.q, self._lengths, layout=self._layout),
+            self._cameras: tuple(Pose.of(pose) for pose in measured.poses),
         }
 
     def describe(self) -> dict[str, Any]:
@@ -424,7 +433,23 @@ class TendonArmPlant:
             "payload": self._plant.dynamics.payload,
             "tip_noise_mm": 1e3 * self._noise,
             "robot": self._plant.arm.model_dump(mode="json"),
+            "in_words": self._in_words(),
         }
+
+    def _in_words(self) -> dict[str, list[str]]:
+        """What is as the controller's model has it, and what differs."""
+        arm, payload, noise = self._plant.arm, self._plant.dynamics.payload, 1e3 * self._noise
+        bodies, sections = len(arm.bodies), len(arm.racks)
+        lines = (
+            (bodies != sections, f"{bodies} bodies, the controller's model {sections} sections"),
+            (payload > 0.0, f"payload {payload:g} kg, unknown to the controller"
+             if payload > 0.0 else "no payload"),
+            (noise > 0.0, f"tip noise {noise:g} mm" if noise > 0.0 else "no tip noise"),
+        )  # fmt: skip
+        bends = "bodies that bend with constant curvature, as the model's sections do"
+        exact = [bends, "tendon lengths are read without noise"]
+        exact += [line for differs, line in lines if not differs]
+        return {"exact": exact, "differs": [line for differs, line in lines if differs]}
 
 
 def _chosen(setting: float, of_the_file: float) -> float:

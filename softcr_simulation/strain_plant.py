@@ -14,8 +14,10 @@ from softcr_models.strain.arm import StrainArm
 from softcr_models.strain.dynamics import StrainDynamics
 from softcr_models.strain.integration import Integration, rodas
 from softcr_models.strain.kinematics import transforms
-from softcr_runtime.blocks.values import Pose
+from softcr_models.strain.strain_model import strain_layout
+from softcr_runtime.blocks.values import Pose, StateEstimate
 from softcr_runtime.wire.robot_topics import robot_topics
+from softcr_runtime.wire.topics import TRUTH
 from softcr_simulation.plant import passes
 
 _QUADRATURE = 16  # points per segment; the models have 10
@@ -77,7 +79,10 @@ class StrainPlant:
             given if given >= 0.0 else own
             for given, own in zip(told, robot.marker_noise, strict=True)
         ]
-        self.topics = robot_topics(robot).plant
+        self._layout = strain_layout(self._dynamics)
+        topics = robot_topics(robot)
+        self._actuators, self._cameras = topics.state, topics.poses
+        self.topics = (*topics.plant, TRUTH)
         self.reset()
 
     def reset(self) -> None:
@@ -117,17 +122,15 @@ class StrainPlant:
         The torques that are told are those that acted until now.
         """
         numbers = self._dynamics.numbers
-        q, rates = np.split(self._state, 2)
+        q, _ = np.split(self._state, 2)
         poses = self._dynamics.kinematics.poses(numbers.full(q), self._robot.marker_places)
         position, angle = self._noise
         noise = self._random.standard_normal(poses.shape) * [position, position, angle]
-        truth = dict(zip(numbers.names, q.tolist(), strict=True))
-        truth |= {f"{n}_rate": v for n, v in zip(numbers.names, rates.tolist(), strict=True)}
         return {
-            "torque/state": self._acted.copy(),
+            self._actuators: self._acted.copy(),
             "simulation/truth/tip/pose": Pose.of(transforms(poses[-1])),
-            "simulation/truth/strains": truth,
-            "mocap/body/poses": tuple(Pose.of(each) for each in transforms(poses + noise)),
+            TRUTH: StateEstimate(self._state.copy(), {}, layout=self._layout),
+            self._cameras: tuple(Pose.of(each) for each in transforms(poses + noise)),
         }
 
     def describe(self) -> dict[str, Any]:
@@ -142,5 +145,11 @@ class StrainPlant:
                 "angle_noise_rad": self._noise[1],
             },
             "true_parameters": factors,
+            "in_words": {
+                "exact": [
+                    "segments of constant strain; geometry, gravity and material of the robot file",
+                    "torques act at once, and are measured without noise",
+                ]
+            },
             "robot": self._robot.model_dump(mode="json"),
         }

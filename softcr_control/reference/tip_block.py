@@ -53,7 +53,7 @@ class TipReferenceBlock(BlockBase):
     name = "tip_reference"
     Settings = TipReferenceBlockSettings
     kinds = ("arm",)
-    inputs = (Input("mocap/arm/poses", "lead"),)
+    inputs = (Input("mocap/body/poses", "lead"),)
     outputs = ("reference/tip",)
 
     def __init__(self, robot: Any, settings: Any, source: TipReference | None = None) -> None:

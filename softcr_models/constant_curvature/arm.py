@@ -1,6 +1,7 @@
 """Tendon-driven arms as data: what the file of a robot of type `arm` says."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pinocchio as pin
@@ -22,7 +23,11 @@ from softcr_models.files.number_types import (
     RollPitchYaw,
     Width,
 )
+from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.parts import Data, check_names
+
+_LARGEST_BEND = 1.0
+"""Of each section, where the tip is led to goals; as `ArmModelSettings` has it [rad]."""
 
 
 class Tendon(Data):
@@ -57,6 +62,9 @@ class Arm(Data):
     SI units. Delta is scaled by 1 m: a bend of 1 rad is Delta = 1 m. docs/howto/robot.md says how
     to write a file.
     """
+
+    sees_tip: ClassVar = False
+    in_world: ClassVar = True
 
     type: Literal["arm"]
     name: FileName = Field(description="name of the robot")
@@ -108,6 +116,46 @@ class Arm(Data):
         return np.array(self.bodies)
 
     @property
+    def length(self) -> float:
+        """Of all bodies together [m]."""
+        return float(sum(self.bodies))
+
+    @property
+    def bodies_seen(self) -> tuple[str, ...]:
+        """The racks, base to tip."""
+        return tuple(f"rack_{number + 1}" for number in range(len(self.racks)))
+
+    @property
+    def shown_inputs(self) -> tuple[ShownInput, ...]:
+        """(a,) changes of tendon length in mm; no file tells how far they may go."""
+        shown = "tendon", 1e3, "mm", -np.inf, np.inf
+        return tuple(ShownInput(name, *shown) for name in self.actuator_names)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Sets of kernels that its models call."""
+        return ("constant_curvature",)
+
+    def tip_solver(self) -> "ArmTipSolver":
+        """Bends of the sections from rack to rack."""
+        return ArmTipSolver(self)
+
+    def centre_line(
+        self, state: Mapping[str, np.ndarray], parameters: Mapping[str, float], points: int
+    ) -> np.ndarray | None:
+        """(points, 4, 4) of sections as long as `rest_length_1`, ... among the parameters say, or
+        else as the sections from rack to rack, or the bodies, whose number they have."""
+        if "coordinates" not in state:
+            return None
+        sections = len(state["coordinates"]) // 3
+        names = [f"rest_length_{number + 1}" for number in range(sections)]
+        nominal = self.model_lengths if sections == len(self.racks) else self.rest_lengths
+        if all(name in parameters for name in names):
+            nominal = np.array([parameters[name] for name in names])
+        chain = ConstantCurvatureChain(sections, base=self.base)
+        return chain.backbone(state["coordinates"], nominal, points)
+
+    @property
     def base(self) -> np.ndarray:
         """(4, 4) pose of the base in the world."""
         rotation = pin.rpy.rpyToMatrix(*self.base_orientation)
@@ -151,3 +199,28 @@ class Arm(Data):
         begins = ends[index - 1] if (routing or self.routing) == "independent" else 0.0 * arms
         offsets = arms[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
         return Tendons(offsets, begins, ends[index])
+
+
+class ArmTipSolver:
+    """The bends (2 n,) of an arm's n sections from rack to rack, about y and about x [rad]."""
+
+    chooses_orientation = False
+
+    def __init__(self, arm: Arm) -> None:
+        self._chain, self._lengths = arm.model, arm.model_lengths
+        size = 2 * len(self._lengths)
+        self.low, self.high = np.full(size, -_LARGEST_BEND), np.full(size, _LARGEST_BEND)
+        self.rate = np.full(size, np.inf)  # no arm file tells how fast tendons are
+
+    def tip(self, numbers: np.ndarray) -> np.ndarray:
+        """(3,) where the tip stands with bends (2 n,) [m]."""
+        shape = np.zeros((len(self._lengths), 3))
+        shape[:, :2] = numbers.reshape(-1, 2)
+        return np.asarray(self._chain.position(shape.ravel(), self._lengths))
+
+    def orientation(self, numbers: np.ndarray) -> None:
+        """None: the controller of an arm is told positions alone."""
+
+    @property
+    def rest(self) -> np.ndarray:
+        return np.zeros(len(self.low))

@@ -219,6 +219,11 @@ class ArmModel(CompiledModel):
         return self.dynamics.chain.pose(q, self._lengths, self._places[name])[..., :3, :]
 
 
+def section_layout(sections: int) -> Layout:
+    """Of the coordinates (3 n,) of n sections alone [m]."""
+    return Layout((Group("coordinates", np.arange(3 * sections), "m"),), np.ones(3 * sections))
+
+
 def _from_rack_to_rack(arm: Arm) -> Arm:
     """The arm with one body from rack to rack, and one beyond the last rack if there is more."""
     ends = [*arm.racks]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import yaml
@@ -21,8 +21,9 @@ from softcr_models.files.number_types import (
     Triple,
     Width,
 )
+from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.parts import Data
-from softcr_models.strain.kinematics import STRAINS
+from softcr_models.strain.kinematics import STRAINS, StrainKinematics, kinds_first, transforms
 from softcr_models.strain.numbers import StrainNumbers, strain_name
 
 Strain = Literal["bending", "shear", "axial"]
@@ -88,6 +89,9 @@ StrainSegment = Annotated[MaterialSegment | IdentifiedSegment, Field(discriminat
 
 class StrainArm(Data):
     """A planar robot of segments of constant strain, with a torque on each strain. SI units."""
+
+    sees_tip: ClassVar = False
+    in_world: ClassVar = False
 
     type: Literal["strain"]
     name: FileName = Field(description="name of the robot")
@@ -160,6 +164,42 @@ class StrainArm(Data):
         straight robot, its x across it in the plane [rad]."""
         across, along = self.gravity
         return 0.0, math.pi - math.atan2(across, along), 0.0
+
+    @property
+    def bodies_seen(self) -> tuple[str, ...]:
+        """The markers, base to tip."""
+        return tuple(f"marker_{number + 1}" for number in range(self.markers))
+
+    @property
+    def shown_inputs(self) -> tuple[ShownInput, ...]:
+        """(m,) torques on bending in mN m, forces on shear and axial strain in N."""
+        shown = ("torque", 1e3, "mN m"), ("force", 1.0, "N"), ("force", 1.0, "N")
+        found = []
+        for index in self._active():
+            largest = self.largest_torque[index % 3]
+            found.append(ShownInput(strain_name(index), *shown[index % 3], -largest, largest))
+        return tuple(found)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Sets of kernels that its models call."""
+        return ("strain",)
+
+    def tip_solver(self) -> None:
+        """None: the steady states of its model."""
+
+    def centre_line(
+        self, state: Mapping[str, np.ndarray], parameters: Mapping[str, float], points: int
+    ) -> np.ndarray | None:
+        """(points, 3, 4) of the strains that are kept, in segments as long as the file says."""
+        told = [state[name] for name in ("bending", "linear_strains") if name in state]
+        numbers = self.numbers
+        if sum(map(len, told)) != numbers.size:
+            return None
+        strains, chain = np.empty(numbers.size), StrainKinematics(self.lengths)
+        strains[kinds_first(numbers.active)] = np.concatenate(told)
+        places = np.linspace(0.0, chain.length, points)
+        return transforms(chain.poses(numbers.full(strains), places))
 
     @property
     def marker_places(self) -> np.ndarray:

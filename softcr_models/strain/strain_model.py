@@ -82,17 +82,7 @@ class LagrangianModel(CompiledModel):
         self.arm, self.settings = arm, settings or StrainModelSettings()
         self.dynamics = StrainDynamics(arm.numbers, self.settings.quadrature)
         self._size = self.dynamics.numbers.size
-        kinds = self.dynamics.numbers.active % 3
-        groups = [("bending", kinds == 0), ("linear_strains", kinds > 0)]
-        self.state = Layout(
-            tuple(
-                Group(name + ending, np.flatnonzero(chosen) + offset, unit)
-                for ending, offset, of in (("", 0, ""), ("_rates", self._size, "/s"))
-                for (name, chosen), unit in zip(groups, (f"rad/m{of}", f"-{of}"), strict=True)
-                if chosen.any()
-            ),
-            typical_state(self.dynamics),
-        )
+        self.state = strain_layout(self.dynamics)
         self.inputs = _torques(arm)
         self.parameters: tuple[Parameter, ...] = (
             Parameter("stiffness_factor", "-", 1.0, 0.2, 5.0),
@@ -103,14 +93,14 @@ class LagrangianModel(CompiledModel):
             TIP: OutputInfo((3, 4), "m", "pose"),
             SHAPE: OutputInfo((self.settings.points, 3), "m", "points"),
             "strains": OutputInfo((self._size,), "rad/m, -", "vector"),
-            **dict.fromkeys(marker_names(arm), OutputInfo((3, 4), "m", "pose")),
+            **dict.fromkeys(arm.bodies_seen, OutputInfo((3, 4), "m", "pose")),
         }
         self._arguments = Arguments(
             type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
         )
         own = self.settings
         self._how = Integration(tolerance=own.tolerance, fixed_step=own.longest_step or None)
-        self._markers = dict(zip(marker_names(arm), arm.marker_places.tolist(), strict=True))
+        self._markers = dict(zip(arm.bodies_seen, arm.marker_places.tolist(), strict=True))
 
     @classmethod
     def of_robot(cls, robot: Any, settings: StrainModelSettings | None = None) -> "LagrangianModel":
@@ -249,9 +239,19 @@ class LagrangianModel(CompiledModel):
         return transforms(chain.poses(q, np.linspace(0.0, chain.length, points)))
 
 
-def marker_names(arm: StrainArm) -> tuple[str, ...]:
-    """Outputs that are the poses of a robot's markers, base to tip."""
-    return tuple(f"marker_{number + 1}" for number in range(arm.markers))
+def strain_layout(dynamics: StrainDynamics) -> Layout:
+    """The groups of a state: strains that are kept, and their rates."""
+    kinds, size = dynamics.numbers.active % 3, dynamics.numbers.size
+    groups = [("bending", kinds == 0), ("linear_strains", kinds > 0)]
+    return Layout(
+        tuple(
+            Group(name + ending, np.flatnonzero(chosen) + offset, unit)
+            for ending, offset, of in (("", 0, ""), ("_rates", size, "/s"))
+            for (name, chosen), unit in zip(groups, (f"rad/m{of}", f"-{of}"), strict=True)
+            if chosen.any()
+        ),
+        typical_state(dynamics),
+    )
 
 
 def described_by(robot: StrainArm, file: str) -> StrainArm:

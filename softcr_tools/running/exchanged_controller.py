@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
-from softcr_models.robots.robot import kind_of
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters, Part, System
 from softcr_runtime.ros.executor.exchange import Wanted
@@ -53,6 +52,7 @@ def other_controller(
         changed = _options(options, wanted)
         system = system_with_file(system_of(changed), changed, warn)
         part = _told(system.part(system.controller), wanted)
+        _check_rate(part, running)
         _check_horizon(part, running)
         return part.with_parameters({"takes_over": True})
 
@@ -62,10 +62,6 @@ def other_controller(
 def _check_system(options: RunOptions) -> None:
     if options.controller == NOBODY:
         raise UserError(f"controller {NOBODY}: a node that is not softcr's commands this run")
-    if kind_of(options.robot) == "arm":
-        raise UserError("the controller of an arm cannot be exchanged: there is only one")
-    if kind_of(options.robot) == "strain":
-        raise UserError("controllers of a strain robot have rates of their own: none is exchanged")
     if options.estimator == "cc":
         raise UserError("estimator cc runs in open loop, which has no controller to exchange")
 
@@ -137,6 +133,18 @@ def _check_texts(settings: type[BaseModel], wanted: Wanted) -> None:
         of_file = any(name == group or name.startswith(f"{group}.") for group in beyond)
         if of_file or (name in declared and declared[name].fixed):
             raise UserError(f"parameter {name}: is text, and is fixed when the run is started")
+
+
+def _check_rate(part: Part, running: System) -> None:
+    """No controller of another rate gets what the parts that run tell."""
+    mine, theirs = (
+        each.parameters.get("rate_hz") for each in (part, running.part(running.controller))
+    )
+    if mine != theirs:
+        raise UserError(
+            f"controller {part.name}: runs {mine} times a second around this robot, and the run "
+            f"{theirs} times: it cannot take over"
+        )
 
 
 def _check_horizon(part: Part, running: System) -> None:

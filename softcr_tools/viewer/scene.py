@@ -7,6 +7,7 @@ import viser
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.obstacle_files import ObstacleFile, SphereObstacle
 from softcr_runtime.console.figure_style import ESTIMATE, LIMIT, MEASURED
 from softcr_tools.viewer.body import Tube, parts_of
@@ -19,7 +20,7 @@ from softcr_tools.viewer.drawing import (
     rgb,
 )
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import AnyRobot, Size
+from softcr_tools.viewer.shape import Size
 
 ALONG = 24  # rings of a tube
 AROUND = 24  # corners of a ring

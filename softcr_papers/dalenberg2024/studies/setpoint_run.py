@@ -132,7 +132,7 @@ def _row(arm: Arm, controller: ApccBlock, seen: dict[str, Any], tick: int) -> di
         "lengths": lengths, "linear": inference.linear, "angular": inference.angular,
     }  # fmt: skip
     if tick % _SHAPES_EVERY == 0:
-        true = arm.chain, seen["simulation/truth/arm"].q, arm.rest_lengths
+        true = arm.chain, seen["simulation/truth/state"].state, arm.rest_lengths
         pair = *true, arm.model, inference.configuration, lengths
         row |= {"shapes": shape_error(*pair), "curves": shape_error(*pair, "arc")}
     return row

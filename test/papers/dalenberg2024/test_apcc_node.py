@@ -18,7 +18,7 @@ from softcr_models.robots.robot import load_arm  # noqa: E402
 from softcr_papers.dalenberg2024.apcc.block import ESTIMATE, PLAN, POSES, SETPOINT, ApccBlock  # noqa: E402
 from softcr_runtime.ros.block_node import block_node_class  # noqa: E402
 from softcr_runtime.ros.process import SupervisedExecutor  # noqa: E402
-from softcr_runtime.wire.arm_messages import (  # noqa: E402
+from softcr_runtime.wire.body_messages import (  # noqa: E402
     poses_from_message,
     poses_to_message,
     tendons_from_message,

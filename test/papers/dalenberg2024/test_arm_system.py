@@ -12,6 +12,7 @@ import pytest
 
 from softcr_control.reference.tip_references import TipReferenceSettings, tip_reference
 from softcr_models.constant_curvature.arm import Arm
+from softcr_models.constant_curvature.arm_model import section_layout
 from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
@@ -19,10 +20,8 @@ from softcr_models.robots.robot import load_arm, load_robot
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccSettings
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.command_packets import CommandPacket
-from softcr_runtime.blocks.values import Pose
-from softcr_runtime.wire.arm_messages import (
-    arm_cloud_from_message,
-    arm_cloud_message,
+from softcr_runtime.blocks.values import Pose, StateEstimate
+from softcr_runtime.wire.body_messages import (
     poses_from_message,
     tendon_state_from_message,
     tendons_from_message,
@@ -32,7 +31,6 @@ from softcr_runtime.wire.codecs import EXCHANGED, codec, expected_of
 from softcr_runtime.wire.messages import (
     MessageError,
     from_stamp,
-    named_numbers_message,
     pose_from_message,
 )
 from softcr_simulation.arm_plant import ArmPlant
@@ -153,21 +151,18 @@ def test_an_arm_that_diverges_says_so():
 
 def test_arms_and_tendons_travel_and_foreign_ones_are_refused():
     random = np.random.default_rng(0)
-    q, lengths, left = random.normal(size=9), random.uniform(0.1, 0.3, 3), random.uniform(size=3)
-    arm = arm_cloud_from_message(arm_cloud_message(q, lengths, 7, left, 2 * left), "estimate/arm")
-    for found, sent in (
-        (arm.q, q), (arm.rest_lengths, lengths), (arm.distances, left), (arm.angles, 2 * left),
-    ):  # fmt: skip
-        np.testing.assert_array_equal(found, sent)
-    with pytest.raises(MessageError, match="3 sections, must be 2"):
-        arm_cloud_from_message(arm_cloud_message(q, lengths, 7), "estimate/arm", sections=2)
-    with pytest.raises(MessageError, match="must be above 0"):
-        arm_cloud_from_message(arm_cloud_message(q, -lengths, 7), "estimate/arm")
+    q, lengths = random.normal(size=9), random.uniform(0.1, 0.3, 3)
+    told = {f"rest_length_{k}": float(each) for k, each in enumerate(lengths, 1)}
+    wire = codec("estimate/state", expected_of(ARM, layout=section_layout(3)))
+    message = wire.encode(StateEstimate(q, told, layout=section_layout(3)), 7)
+    found = wire.decode(message)
+    np.testing.assert_array_equal(found.groups["coordinates"], q)
+    assert found.parameters == told
+    with pytest.raises(MessageError, match="are not those of the model"):
+        codec("estimate/state", expected_of(ARM, layout=section_layout(2))).decode(message)
     broken = np.where(np.arange(9) == 4, np.nan, q)
-    with pytest.raises(MessageError, match="delta_y_2 = nan must be finite"):
-        arm_cloud_from_message(arm_cloud_message(broken, lengths, 7), "estimate/arm")
-    with pytest.raises(MessageError, match="are not the sections of an arm"):
-        arm_cloud_from_message(named_numbers_message({"delta_x_1": 1.0}, 7), "estimate/arm")
+    with pytest.raises(MessageError, match="must be finite"):
+        wire.decode(wire.encode(StateEstimate(broken, told), 7))
     state = tendons_to_message(q, NAMES, 7, 2 * q)
     for found, sent in zip(tendon_state_from_message(state, "t", NAMES), (q, 2 * q), strict=True):
         np.testing.assert_array_equal(found, sent)
@@ -186,7 +181,7 @@ def recorded(tmp_path_factory):
     results = tmp_path_factory.mktemp("arm")
     command = [SOFTCR, "up", "simulation", "--robot", "dalenberg_robot1", "--mode", "lockstep"]
     command += ["--duration", str(DURATION), "--payload-kg", str(PAYLOAD), "--seed", str(SEED)]
-    command += ["--adaptation", str(ADAPTATION), "--results", str(results)]
+    command += ["--controller.adaptation", str(ADAPTATION), "--results", str(results)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=480)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "tip to setpoint" in ended.stdout
@@ -258,7 +253,7 @@ def test_a_lockstep_run_is_the_plain_loop_to_the_bit(recorded, plain):
     for stamp in sorted(plain.commands)[:-1]:  # followed from the next cycle on
         followed = tendons_from_message(messages["tendon/sent"][stamp + PERIOD], "", NAMES)
         np.testing.assert_array_equal(followed, plain.commands[stamp])
-    for topic in ("tendon/state", "simulation/truth/arm", "estimate/arm", "reference/tip"):
+    for topic in ("tendon/state", "simulation/truth/state", "estimate/state", "reference/tip"):
         assert len(messages[topic]) >= len(plain.commands), topic
 
 
@@ -276,18 +271,18 @@ def test_the_report_holds_the_numbers_of_the_run(recorded, plain):
     lengths = plain.controller.rest_lengths
     assert summary["section_lengths_mm"] == pytest.approx(1e3 * lengths, rel=1e-9)
     commands = 1e3 * np.array([*plain.commands.values()])[:-1]  # that were followed
-    assert summary["tendons"]["commanded_min_mm"] == pytest.approx(commands.min())
+    assert summary["tendon"]["commanded_min_mm"] == pytest.approx(commands.min())
     assert summary["tendons"]["pull_max_n"] > 1.0
     assert summary["payload_kg"] == PAYLOAD
     assert summary["loops"]["apcc_controller"]["cycles"] == len(plain.commands)
     assert summary["node_deaths"] == []
     page = (recorded / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 8
+    assert page.count("data:image/png;base64,") == 10
     assert "E_shape" in page
 
 
 HEARD = (
-    "estimate/arm", "simulation/truth/arm", "mocap/arm/poses", "reference/tip", "tendon/sent",
+    "estimate/state", "simulation/truth/state", "mocap/body/poses", "reference/tip", "tendon/sent",
     "tendon/state",
 )  # fmt: skip
 
@@ -313,7 +308,7 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     hanging = [1.0, 0.0, 0.0, 0.0]  # half a turn about x
     np.testing.assert_allclose(np.abs(picture.truth.quaternions[0]), hanging, atol=1e-6)
     table = picture.table()
-    poses = poses_from_message(messages["mocap/arm/poses"][last], "", 3)
+    poses = poses_from_message(messages["mocap/body/poses"][last], "", 3)
     expected = np.linalg.norm(poses[-1, :3, 3] - plain.targets[last])
     assert table["measured_error"][-1] == pytest.approx(expected)
     assert table["commanded_tendon_1"][-1] == plain.commands[last - PERIOD][0]
@@ -321,7 +316,7 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     assert lines(picture)["truth"].points is not None
     assert lines(picture)["reference"].points is None  # a setpoint has no shape
     said = state_html(picture, last * 1e-9, {}) + values_html(picture, last * 1e-9)
-    assert "section lengths" in said
+    assert "rest length" in said
     assert "tendon_9" in said
     assert "compliance" not in said
 
@@ -333,7 +328,7 @@ def test_the_page_draws_an_arm(recorded):
     from softcr_tools.viewer.page import Page
 
     messages, picture = heard(recorded), Picture(ARM)
-    for stamp in sorted(messages["estimate/arm"])[-20:]:
+    for stamp in sorted(messages["estimate/state"])[-20:]:
         hear(picture, messages, stamp)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
