@@ -35,13 +35,12 @@ from softcr_models.models import make_model
 from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot, load_robot
 from softcr_models.rod.obstacles import Sphere
-from softcr_models.strain import kernel as strain
 
 if TYPE_CHECKING:
     from softcr_models.rod.cosserat_rod import CosseratRod
 
 ROD, CHAIN, FITTINGS, CONTACT = "rod", "chain", "fittings", "contact"
-ARC, STRAIN = "constant_curvature", "strain"
+ARC = "constant_curvature"
 
 _TELLS = "--tell"  # to print which share is done, a line each time, for `ensure_warm`
 _TELL_PERIOD = 0.2  # [s]
@@ -361,7 +360,6 @@ _SETS: Mapping[str, tuple[Part, ...]] = {
     CONTACT: _rod_parts(CONTACT, _touching, {"step": 22.0, "equations": 19.0}),
     CHAIN: (Part(CHAIN, _chain, 1.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
     ARC: (Part(ARC, constant_curvature.kernels, 28.0, sources=(_MODELS / ARC,)),),
-    STRAIN: (Part(STRAIN, strain.kernels, 14.5, sources=(_MODELS / STRAIN,)),),
 }
 
 

@@ -14,8 +14,9 @@ from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGai
 from softcr_models.constant_curvature.arm_model import ArmModel, ArmModelSettings
 from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
-from softcr_models.robots.robot import load_arm, load_strain_arm
+from softcr_models.robots.robot import load_arm
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
+from softcr_papers.valadas2024.strain.arm import load_strain_arm
 from softcr_simulation.arm_plant import ArmPlant
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
@@ -424,7 +425,7 @@ def test_importing_compiles_and_opens_nothing(tmp_path):
     names = "softcr_control, softcr_estimation, softcr_models.models"
     names += ", softcr_models.constant_curvature.arm_model"
     names += ", softcr_papers.mehl2024.section_model"
-    names += ", softcr_models.strain.strain_model"
+    names += ", softcr_papers.valadas2024.strain.strain_model"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", f"import {names}"], env=environment, check=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.arguments import Arguments, signs_of, unknown_output
+from softcr_models.compiled_model import CompiledModel
 from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
-from softcr_models.constant_curvature.compiled_model import CompiledModel
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.errors import UserError

@@ -402,11 +402,6 @@ def load_arm(name_or_path: str | Path) -> Any:
     return load_robot(name_or_path, ("arm",))
 
 
-def load_strain_arm(name_or_path: str | Path) -> Any:
-    """`load_robot` for what needs a strain robot; raises UserError as it does."""
-    return load_robot(name_or_path, ("strain",))
-
-
 def kind_of(name_or_path: str | Path) -> str:
     """What kind of robot a name or a file means: its `type`, a name of `KINDS`.
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.kinematics import kinds_first
+from softcr_papers.valadas2024.strain.arm import StrainArm
+from softcr_papers.valadas2024.strain.kinematics import kinds_first
 from softcr_runtime.bags.signals import Signal, unit_of
 from softcr_runtime.console.figure_style import DASHES, ESTIMATE, TRUTH
 from softcr_runtime.console.kind_reports import Curve, CurveRow, Curves

@@ -410,12 +410,14 @@ def _topics(kind: str) -> list[tuple[str, ...]]:
     robots of the kind have."""
     topics = topics_of_kind(kind)
     estimated = "estimate/rod", "estimate/constant_curvature", "estimate/state"
-    groups = (
+    groups: tuple[tuple[str, ...], ...] = (
         (topics.state,), (topics.sent,), ("simulation/truth/tip/pose",), (topics.poses,),
         ("simulation/truth/rod", TRUTH), estimated, ("force_torque/wrench",),
         ("reference/rod", "reference/output", "reference/tip"),
     )  # fmt: skip
     known = topics_of(kind)
+    if "estimate/rod" in known:  # who publishes the others may be led by the cameras
+        groups += (("estimate/tip/pose",),)
     return [told for group in groups if (told := tuple(each for each in group if each in known))]
 
 

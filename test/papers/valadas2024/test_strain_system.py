@@ -12,17 +12,18 @@ from domains import fresh_domain
 
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import Reference
-from softcr_control.reference.strain_references import SETPOINTS, StrainSetpoints, StrainSines
-from softcr_control.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.shape_estimator import ShapeEstimator, ShapeSettings
 from softcr_models import UserError
-from softcr_models.robots.robot import load_robot, load_strain_arm
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, simulate
-from softcr_models.strain.strain_model import LagrangianModel, StrainModelSettings
+from softcr_models.robots.robot import load_robot
 from softcr_papers.valadas2024.learning.bag_recordings import bag_motion
+from softcr_papers.valadas2024.shape_estimator import ShapeEstimator, ShapeSettings
+from softcr_papers.valadas2024.strain.arm import StrainArm, load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, simulate
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel, StrainModelSettings
+from softcr_papers.valadas2024.strain_plant import StrainPlant, StrainPlantSettings
+from softcr_papers.valadas2024.strain_references import SETPOINTS, StrainSetpoints, StrainSines
+from softcr_papers.valadas2024.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
@@ -30,7 +31,6 @@ from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.topics import TRUTH
-from softcr_simulation.strain_plant import StrainPlant, StrainPlantSettings
 from softcr_tools import cli
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system

@@ -8,12 +8,12 @@ from scipy.integrate import quad_vec
 from softcr_models import UserError, load_robot
 from softcr_models.model import Lagrangian, nominal_parameters
 from softcr_models.models import make_model
-from softcr_models.robots.robot import available_robots, load_strain_arm
-from softcr_models.strain.arm import identified_arm
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, simulate, typical_state
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.strain_model import LagrangianModel, StrainModelSettings
+from softcr_models.robots.robot import available_robots
+from softcr_papers.valadas2024.strain.arm import identified_arm, load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, simulate, typical_state
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel, StrainModelSettings
 
 TWO = load_strain_arm("pcs_two_segments")
 DYNAMICS = StrainDynamics(TWO.numbers)

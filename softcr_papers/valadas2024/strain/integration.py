@@ -13,8 +13,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from softcr_models.errors import UserError
-from softcr_models.strain.dynamics import StrainDynamics, quadrature
-from softcr_models.strain.kernel import kernels
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics, quadrature
+from softcr_papers.valadas2024.strain.kernel import kernels
 
 Method = Literal["rodas", "tsit5", "radau", "bdf"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, rodas
-from softcr_models.strain.kinematics import transforms
-from softcr_models.strain.strain_model import strain_layout
+from softcr_papers.valadas2024.strain.arm import StrainArm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, rodas
+from softcr_papers.valadas2024.strain.kinematics import transforms
+from softcr_papers.valadas2024.strain.strain_model import strain_layout
 from softcr_runtime.blocks.values import Pose, StateEstimate
 from softcr_runtime.wire.robot_topics import robot_topics
 from softcr_runtime.wire.topics import TRUTH

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.kinematics import STRAINS
+from softcr_papers.valadas2024.strain.kinematics import STRAINS
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.kernel import kernels, rows
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.numbers import StrainNumbers
+from softcr_papers.valadas2024.strain.kernel import kernels, rows
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers
 
 QUADRATURE = 10
 

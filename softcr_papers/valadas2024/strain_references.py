@@ -15,7 +15,7 @@ from softcr_control.observation import ControlContext
 from softcr_control.reference.references import Reference
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, nominal_parameters
-from softcr_models.strain.strain_model import LagrangianModel
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel
 
 SETPOINTS = np.array(
     [

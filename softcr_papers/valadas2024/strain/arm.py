@@ -23,8 +23,14 @@ from softcr_models.files.number_types import (
 )
 from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.parts import Data
-from softcr_models.strain.kinematics import STRAINS, StrainKinematics, kinds_first, transforms
-from softcr_models.strain.numbers import StrainNumbers, strain_name
+from softcr_models.robots.robot import load_robot
+from softcr_papers.valadas2024.strain.kinematics import (
+    STRAINS,
+    StrainKinematics,
+    kinds_first,
+    transforms,
+)
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers, strain_name
 
 Strain = Literal["bending", "shear", "axial"]
 Convention = Literal["per_length", "integrated"]
@@ -183,7 +189,7 @@ class StrainArm(Data):
     @property
     def kernels(self) -> tuple[str, ...]:
         """Sets of kernels that its models call."""
-        return ("strain",)
+        return ("softcr_papers.valadas2024.strain.warm_up:KERNELS",)
 
     def tip_solver(self) -> None:
         """None: the steady states of its model."""
@@ -270,6 +276,12 @@ class StrainArm(Data):
         if self.stiffness_convention == "integrated":
             stiffness = stiffness * segment.length
         return stiffness, np.array(segment.damping)
+
+
+def load_strain_arm(name_or_path: str | Path) -> StrainArm:
+    """`load_robot` for what needs a strain robot; raises UserError as it does."""
+    robot: StrainArm = load_robot(name_or_path, ("strain",))
+    return robot
 
 
 def identified_arm(

@@ -3,8 +3,8 @@
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.kernel import kernels
-from softcr_models.strain.kinematics import strains_between
+from softcr_papers.valadas2024.strain.kernel import kernels
+from softcr_papers.valadas2024.strain.kinematics import strains_between
 
 ROUNDS = 5
 """Of Gauss and Newton, which are enough from `strains_at_ends`."""

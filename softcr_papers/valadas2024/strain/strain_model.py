@@ -7,17 +7,16 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.arguments import Arguments, signs_of, unknown_output
-from softcr_models.constant_curvature.compiled_model import CompiledModel
+from softcr_models.compiled_model import CompiledModel
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.model import nominal_parameters as nominal
-from softcr_models.robots.robot import load_strain_arm
 from softcr_models.rod.description import SHAPE
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.dynamics import QUADRATURE, StrainDynamics
-from softcr_models.strain.integration import Integration, rodas, typical_state
-from softcr_models.strain.kernel import kernels
-from softcr_models.strain.kinematics import transforms
+from softcr_papers.valadas2024.strain.arm import StrainArm, load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import QUADRATURE, StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, rodas, typical_state
+from softcr_papers.valadas2024.strain.kernel import kernels
+from softcr_papers.valadas2024.strain.kinematics import transforms
 
 _STEPS_OF_NEWTON = 60
 _SAME_LENGTH = 1e-3  # lengths of one robot as found by different recordings differ by less [-]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.kernel import kernels, rows
+from softcr_papers.valadas2024.strain.kernel import kernels, rows
 
 STRAINS = ("bending", "shear", "axial")
 """Of each segment, in this order."""

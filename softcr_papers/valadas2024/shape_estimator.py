@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_estimation.context import EstimationContext
 from softcr_models.errors import UserError
-from softcr_models.strain.fitting import fitted_strains, strains_at_ends
-from softcr_models.strain.kinematics import planar_poses
-from softcr_models.strain.strain_model import LagrangianModel
+from softcr_papers.valadas2024.strain.fitting import fitted_strains, strains_at_ends
+from softcr_papers.valadas2024.strain.kinematics import planar_poses
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel
 
 _BASE = np.eye(4)[None, :3]
 

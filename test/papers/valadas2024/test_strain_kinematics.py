@@ -8,8 +8,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from softcr_models import UserError
-from softcr_models.strain.affine_curvature import affine_poses
-from softcr_models.strain.kinematics import (
+from softcr_papers.valadas2024.strain.affine_curvature import affine_poses
+from softcr_papers.valadas2024.strain.kinematics import (
     StrainKinematics,
     planar_poses,
     strains_between,

@@ -17,10 +17,10 @@ from softcr_control.command_ramp import HELD
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.sent_commands import SentCommands
-from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
 from softcr_models.errors import UserError
 from softcr_models.model import nominal_parameters, parameter_values
-from softcr_models.strain.strain_model import LagrangianModel
+from softcr_papers.valadas2024.shape_regulator import RegulatorGains, ShapeRegulator
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel
 from softcr_runtime.blocks.command_packets import CommandPacket
 
 _Gains = Annotated[

@@ -19,7 +19,7 @@ def kernels() -> ModuleType:
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "strain.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
-        return importlib.import_module("softcr_models.strain.compiled")
+        return importlib.import_module("softcr_papers.valadas2024.strain.compiled")
 
 
 def rows(values: np.ndarray) -> np.ndarray:

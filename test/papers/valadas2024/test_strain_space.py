@@ -3,12 +3,12 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracles.strain_space import SpatialDynamics, SpatialNumbers
+from strain_space import SpatialDynamics, SpatialNumbers
 
 from softcr_models import CosseratRod, load_robot
-from softcr_models.robots.robot import load_strain_arm
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.kinematics import transforms
+from softcr_papers.valadas2024.strain.arm import load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.kinematics import transforms
 
 PLANAR = StrainDynamics(load_strain_arm("pcs_two_segments").numbers)
 LENGTHS = PLANAR.numbers.lengths
