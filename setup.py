@@ -160,6 +160,7 @@ setup(
             "strain = softcr_papers.valadas2024.kind:STRAIN",
         ],
         "softcr.models": [
+            "arm = softcr_papers.dalenberg2024.arm_model:ArmModel",
             "constant_curvature = softcr_papers.mehl2024.section_model:ConstantCurvatureSection",
             "strain = softcr_papers.valadas2024.strain.strain_model:LagrangianModel",
             "reference = softcr_papers.pawlowski2019.reference.reference_model:ReferenceModel",

@@ -9,9 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_dynamics import TendonGains
-from softcr_models.constant_curvature.arm_model import section_layout
 from softcr_models.robots.obstacle_files import load_obstacles
 from softcr_models.robots.parts import (
     BaseWrenchSensor,
@@ -28,9 +25,6 @@ from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model.rows import poses_of_rows
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.values import Pose, StateEstimate
-from softcr_runtime.wire.robot_topics import robot_topics
-from softcr_runtime.wire.topics import TRUTH
-from softcr_simulation.arm_plant import ArmPlant
 from softcr_simulation.errors.plant_errors import FOLDER, SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
 from softcr_simulation.plant import Measurement, Mismatch, SensorModel, SimulatedPlant, Surroundings
@@ -364,92 +358,6 @@ def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:
     }
     rows = poses_of_rows(rod, measured.node_poses)
     return StateEstimate(measured.state, parameters, poses=lambda: np.concatenate((rows[:1], rows)))
-
-
-class ArmPlantSettings(BaseModel):
-    """What an arm carries, and how well it is seen."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    payload: float = Field(
-        0.0, ge=0.0, le=10.0, description="mass at the arm's tip", json_schema_extra={"unit": "kg"}
-    )
-    tip_noise: float = _noise("measured positions", 0.05, "m")
-
-
-class TendonArmPlant:
-    """The tendon-driven arm; without commands its motors hold the lengths they were asked for."""
-
-    Settings = ArmPlantSettings
-    without_commands = "tendons held"
-
-    def __init__(
-        self,
-        robot: Arm,
-        settings: ArmPlantSettings,
-        seed: int = 0,
-        gains: TendonGains | None = None,
-    ) -> None:
-        """Arguments as RodPlant.
-
-        Args:
-            gains: of the tendons' loops; None: those of ArmPlant.
-        """
-        self._noise = _chosen(settings.tip_noise, robot.sensors[0].noise)
-        self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
-        lengths = robot.rest_lengths
-        self._lengths = {f"rest_length_{k}": each for k, each in enumerate(lengths.tolist(), 1)}
-        self._layout = section_layout(len(lengths))
-        topics = robot_topics(robot)
-        self._actuators, self._cameras = topics.state, topics.poses
-        self.topics = (*topics.plant, TRUTH)
-
-    def reset(self) -> None:
-        self._plant.reset()
-
-    def follow(self, command: np.ndarray) -> None:
-        """See Plant; (a,) changes of tendon length [m]."""
-        self._plant.follow(command)
-
-    def advance(self, duration: float) -> None:
-        self._plant.advance(duration)
-
-    def idle(self) -> None:
-        """The motors hold by themselves."""
-
-    def measure(self, stamp: int) -> dict[str, Any]:
-        measured = self._plant.measure(stamp)
-        # poses last: they are what the controller waits for
-        return {
-            self._actuators: (measured.lengths, measured.forces),
-            "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
-            TRUTH: StateEstimate(measured.q, self._lengths, layout=self._layout),
-            self._cameras: tuple(Pose.of(pose) for pose in measured.poses),
-        }
-
-    def describe(self) -> dict[str, Any]:
-        """What the arm carries and how well it is seen."""
-        return {
-            "payload": self._plant.dynamics.payload,
-            "tip_noise_mm": 1e3 * self._noise,
-            "robot": self._plant.arm.model_dump(mode="json"),
-            "in_words": self._in_words(),
-        }
-
-    def _in_words(self) -> dict[str, list[str]]:
-        """What is as the controller's model has it, and what differs."""
-        arm, payload, noise = self._plant.arm, self._plant.dynamics.payload, 1e3 * self._noise
-        bodies, sections = len(arm.bodies), len(arm.racks)
-        lines = (
-            (bodies != sections, f"{bodies} bodies, the controller's model {sections} sections"),
-            (payload > 0.0, f"payload {payload:g} kg, unknown to the controller"
-             if payload > 0.0 else "no payload"),
-            (noise > 0.0, f"tip noise {noise:g} mm" if noise > 0.0 else "no tip noise"),
-        )  # fmt: skip
-        bends = "bodies that bend with constant curvature, as the model's sections do"
-        exact = [bends, "tendon lengths are read without noise"]
-        exact += [line for differs, line in lines if not differs]
-        return {"exact": exact, "differs": [line for differs, line in lines if differs]}
 
 
 def _chosen(setting: float, of_the_file: float) -> float:

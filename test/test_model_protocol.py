@@ -10,14 +10,14 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from softcr_models import UserError, load_robot
-from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
-from softcr_models.constant_curvature.arm_model import ArmModel, ArmModelSettings
 from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
-from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.arm import load_arm
+from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
+from softcr_papers.dalenberg2024.arm_model import ArmModel, ArmModelSettings
+from softcr_papers.dalenberg2024.arm_plant import ArmPlant
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 from softcr_papers.valadas2024.strain.arm import load_strain_arm
-from softcr_simulation.arm_plant import ArmPlant
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
 STRAIN = load_strain_arm("pcs_two_segments")
@@ -423,7 +423,7 @@ def test_each_name_of_the_house_leads_to_a_class():
 
 def test_importing_compiles_and_opens_nothing(tmp_path):
     names = "softcr_control, softcr_estimation, softcr_models.models"
-    names += ", softcr_models.constant_curvature.arm_model"
+    names += ", softcr_papers.dalenberg2024.arm_model"
     names += ", softcr_papers.mehl2024.section_model"
     names += ", softcr_papers.valadas2024.strain.strain_model"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

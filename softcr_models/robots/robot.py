@@ -397,11 +397,6 @@ def available_robots(kinds: tuple[str, ...] | None = ("rod",)) -> list[str]:
     return [name for name in available(_FOLDER) if kinds is None or kind_of(name) in kinds]
 
 
-def load_arm(name_or_path: str | Path) -> Any:
-    """`load_robot` for what needs an arm; raises UserError as it does."""
-    return load_robot(name_or_path, ("arm",))
-
-
 def kind_of(name_or_path: str | Path) -> str:
     """What kind of robot a name or a file means: its `type`, a name of `KINDS`.
 

@@ -55,7 +55,7 @@ class ArmLoop(Loop):
         else:
             of_reference |= {"reference": options.reference}
             of_reference |= {"file": options.reference_file} if options.reference_file else {}
-            place = "softcr_control.reference.tip_block:TipReferenceBlock"
+            place = "softcr_papers.dalenberg2024.tip_block:TipReferenceBlock"
             reference = Part("tip_reference", place, of_reference)
         of_controller |= options.plugin_settings.get("controller", {})
         controller = registry.part("controller", _CONTROLLER, of_controller)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.shape_error import shape_error
+from softcr_papers.dalenberg2024.arm import Arm
+from softcr_papers.dalenberg2024.shape_error import shape_error
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.console.figure_style import COMMANDED, ESTIMATE, MEASURED
 from softcr_runtime.console.kind_reports import Curve, CurveRow, Curves

@@ -4,7 +4,7 @@ from softcr_models.robots.kinds import Kind
 
 ARM = Kind(
     "an arm driven by tendons",
-    "softcr_models.constant_curvature.arm:Arm",
+    "softcr_papers.dalenberg2024.arm:Arm",
     "tendon",
     "change of a tendon's length against the zero state [m]",
     "positions",

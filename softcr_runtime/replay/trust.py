@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from softcr_models.errors import UserError
 from softcr_models.models import MODELS
-from softcr_models.robots.kinds import KINDS
 from softcr_models.plugins import absolute_place, asking, file_of_place
 from softcr_models.prediction import ON_GPU
+from softcr_models.robots.kinds import KINDS
 from softcr_runtime.settings import registry
 
 _WITHOUT_NAMES = ("softcr_control.open_loop.feedforward:Feedforward",)

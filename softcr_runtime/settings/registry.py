@@ -82,7 +82,6 @@ _OWN: Names = {
     },
     "plant": {
         "rod": Entry("softcr_simulation.plants:RodPlant", "a rod driven by pressure"),
-        "arm": Entry("softcr_simulation.plants:TendonArmPlant", "an arm driven by tendons"),
         "model": Entry("softcr_simulation.model_plant:ModelPlant", "any model, other parameters"),
     },
     "reference": {

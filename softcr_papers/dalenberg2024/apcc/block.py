@@ -12,14 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from softcr_models.constant_curvature.arm_model import section_layout
-from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccCommand, ApccSettings, ZeroState, zero_state
+from softcr_papers.dalenberg2024.arm_model import section_layout
+from softcr_papers.dalenberg2024.arm_settings import ArmNodeSettings
+from softcr_papers.dalenberg2024.tendons import Tendons
 from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
-from softcr_runtime.settings.node_settings import LIVE, ArmNodeSettings
+from softcr_runtime.settings.node_settings import LIVE
 
 POSES, SETPOINT, PLAN, ESTIMATE = (
     "mocap/body/poses", "reference/tip", "tendon/plan", "estimate/state",

@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcr_control.reference.tip_references import TipReferenceSettings, tip_reference
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_model import section_layout
-from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
-from softcr_models.robots.robot import load_arm, load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccSettings
+from softcr_papers.dalenberg2024.arm import Arm, load_arm
+from softcr_papers.dalenberg2024.arm_model import section_layout
+from softcr_papers.dalenberg2024.arm_plant import ArmPlant
+from softcr_papers.dalenberg2024.shape_error import shape_error
+from softcr_papers.dalenberg2024.tip_references import TipReferenceSettings, tip_reference
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.values import Pose, StateEstimate
@@ -33,7 +34,6 @@ from softcr_runtime.wire.messages import (
     from_stamp,
     pose_from_message,
 )
-from softcr_simulation.arm_plant import ArmPlant
 from softcr_tools.viewer.picture import Picture
 
 ARM = load_arm("dalenberg_robot1")

@@ -9,15 +9,15 @@ from typing import Any
 
 from pydantic import Field
 
-from softcr_control.reference.tip_references import (
+from softcr_models.errors import UserError
+from softcr_papers.dalenberg2024.arm_settings import ArmNodeSettings
+from softcr_papers.dalenberg2024.tip_references import (
     TipReference,
     TipReferenceKind,
     TipReferenceSettings,
     tip_reference,
 )
-from softcr_models.errors import UserError
 from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
-from softcr_runtime.settings.node_settings import ArmNodeSettings
 
 
 class TipReferenceBlockSettings(ArmNodeSettings):

@@ -14,8 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.arguments import Arguments, signs_of, unknown_output
 from softcr_models.compiled_model import CompiledModel
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.errors import UserError
@@ -29,6 +27,8 @@ from softcr_models.model import (
     nominal_parameters,
 )
 from softcr_models.rod.description import SHAPE
+from softcr_papers.dalenberg2024.arm import Arm
+from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _STEPS_OF_NEWTON = 50

@@ -12,8 +12,8 @@ from oracles.threads import (
 
 from softcr_models import UserError
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
-from softcr_models.constant_curvature.tendons import Tendons
 from softcr_papers.dalenberg2024.regressor import regressor
+from softcr_papers.dalenberg2024.tendons import Tendons
 
 LENGTHS = np.array([0.12, 0.28, 0.27])
 HANGING = np.diag([1.0, -1.0, -1.0, 1.0])

@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_control.reference.references import tips_of_file
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.errors import UserError
+from softcr_papers.dalenberg2024.arm import Arm
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 

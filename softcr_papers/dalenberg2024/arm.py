@@ -1,6 +1,7 @@
 """Tendon-driven arms as data: what the file of a robot of type `arm` says."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -8,7 +9,6 @@ import pinocchio as pin
 from pydantic import Field, model_validator
 
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
-from softcr_models.constant_curvature.tendons import Routing, Tendons
 from softcr_models.files.number_types import (
     Angle,
     Count,
@@ -25,6 +25,8 @@ from softcr_models.files.number_types import (
 )
 from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.parts import Data, check_names
+from softcr_models.robots.robot import load_robot
+from softcr_papers.dalenberg2024.tendons import Routing, Tendons
 
 _LARGEST_BEND = 1.0
 """Of each section, where the tip is led to goals; as `ArmModelSettings` has it [rad]."""
@@ -199,6 +201,12 @@ class Arm(Data):
         begins = ends[index - 1] if (routing or self.routing) == "independent" else 0.0 * arms
         offsets = arms[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
         return Tendons(offsets, begins, ends[index])
+
+
+def load_arm(name_or_path: str | Path) -> Arm:
+    """`load_robot` for what needs an arm; raises UserError as it does."""
+    robot: Arm = load_robot(name_or_path, ("arm",))
+    return robot
 
 
 class ArmTipSolver:
