@@ -99,7 +99,7 @@ def test_only_what_a_run_needs_is_compiled(bare_machine):
         (load_robot("licher2025_chain"), {}, ["rod", "chain"]),
         (two, {"obstacles": True}, ["rod", "fittings", "contact"]),
         (load_robot("dalenberg_robot1", ("arm",)), {}, ["constant_curvature"]),
-        (load_robot("pcs_one_segment", ("strain",)), {}, ["strain"]),
+        (load_robot("pcs_one_segment", ("strain",)), {}, ["softcr_papers.valadas2024.strain.warm_up:KERNELS"]),
     ):
         assert warm_up.needed_kernels(robot, **around) == expected
     assert main(["up", "simulation", "--robot", "two_segments", "--obstacles", "ball"]) == 2

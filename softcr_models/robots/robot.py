@@ -343,10 +343,6 @@ def load_robot(name_or_path: str | Path) -> Robot: ...
 
 
 @overload
-def load_robot(name_or_path: str | Path, kinds: tuple[Literal["rod"]]) -> Robot: ...
-
-
-@overload
 def load_robot(name_or_path: str | Path, kinds: tuple[str, ...] | None) -> Any: ...
 
 

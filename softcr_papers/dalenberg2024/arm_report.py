@@ -9,7 +9,7 @@ from softcr_papers.dalenberg2024.arm import Arm
 from softcr_papers.dalenberg2024.shape_error import shape_error
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.console.figure_style import COMMANDED, ESTIMATE, MEASURED
-from softcr_runtime.console.kind_reports import Curve, CurveRow, Curves
+from softcr_runtime.console.kind_reports import Curve, CurveRow, Curves, reduced
 
 _SHAPES_EVERY = 25  # samples between two shapes that are compared
 
@@ -47,18 +47,18 @@ class ArmReport:
         racks = run.robot.model_lengths if isinstance(run.robot, Arm) else np.empty(0)
         following = 1e3 * np.abs(run.commands.minus(run.readings).values)
         return {
-            "shape_error_mm": _reduced(np.mean, 1e3 * shape_errors(run).values),
-            "elongation_mm": _reduced(np.mean, 1e3 * psi),
+            "shape_error_mm": reduced(np.mean, 1e3 * shape_errors(run).values),
+            "elongation_mm": reduced(np.mean, 1e3 * psi),
             "section_lengths_mm": lengths[-1].tolist() if len(lengths) else [],
             "section_lengths_initial_mm": lengths[0].tolist() if len(lengths) else [],
             "sections_measured_mm": (1e3 * racks).tolist(),
-            "sensor_distance_mm": _reduced(np.mean, 1e3 * _numbered(run, "distance").values),
-            "sensor_angle_mrad": _reduced(np.mean, 1e3 * _numbered(run, "angle").values),
+            "sensor_distance_mm": reduced(np.mean, 1e3 * _numbered(run, "distance").values),
+            "sensor_angle_mrad": reduced(np.mean, 1e3 * _numbered(run, "angle").values),
             "ticks_at_bounds": run.bag.said(run.controller, "ticks_at_bounds"),
             "tendons": {
-                "following_error_mean_mm": _reduced(np.mean, following),
-                "pull_max_n": _reduced(np.max, -forces),
-                "push_max_n": _reduced(np.max, forces),
+                "following_error_mean_mm": reduced(np.mean, following),
+                "pull_max_n": reduced(np.max, -forces),
+                "push_max_n": reduced(np.max, forces),
             },
             "holds": run.bag.said(run.controller, "holds"),
         }
@@ -142,9 +142,3 @@ def _numbered(run: Any, name: str) -> Signal:
     if not found:
         return Signal(np.empty(0, np.int64), np.empty((0, 0)))
     return found[0].like(found[0].stamps, np.stack([each.values for each in found], axis=1))
-
-
-def _reduced(reduce: Any, values: np.ndarray) -> float | None:
-    """One number of many; None of none, or when one is not finite."""
-    number = float(reduce(values)) if values.size else np.nan
-    return number if np.isfinite(number) else None

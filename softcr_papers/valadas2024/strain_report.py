@@ -11,10 +11,14 @@ from softcr_papers.valadas2024.strain.arm import StrainArm
 from softcr_papers.valadas2024.strain.kinematics import kinds_first
 from softcr_runtime.bags.signals import Signal, unit_of
 from softcr_runtime.console.figure_style import DASHES, ESTIMATE, TRUTH
-from softcr_runtime.console.kind_reports import Curve, CurveRow, Curves
-
-SHORTEST_DWELL = 2.0  # a reference that stands still for less is a motion [s]
-DWELL_END = 1.0  # a setpoint's error is the mean over so long at its end [s]
+from softcr_runtime.console.kind_reports import (
+    DWELL_END,
+    SHORTEST_DWELL,
+    Curve,
+    CurveRow,
+    Curves,
+    reduced,
+)
 
 
 class StrainReport:
@@ -51,7 +55,7 @@ class StrainReport:
             for what, values in (
                 ("error", error.values), ("setpoint_error", late), ("estimate_error", noise),
             ):  # fmt: skip
-                told[f"{word}_{what}"] = _mean(values[:, chosen])
+                told[f"{word}_{what}"] = reduced(np.mean, values[:, chosen])
         settled = late.mean(axis=0).tolist() if len(late) else [None] * len(bends)
         errors = dict(zip(true.columns, settled, strict=True))
         return {"strains": told | {"setpoint_errors": errors}}
@@ -100,9 +104,3 @@ def _at_end_of_dwells(error: Signal, wanted: Signal) -> np.ndarray:
         if last - first >= 1e9 * SHORTEST_DWELL:
             found.append(error.between(last - round(1e9 * DWELL_END), last).values)
     return np.concatenate(found)
-
-
-def _mean(values: np.ndarray) -> float | None:
-    """None of none, or where it is not finite."""
-    mean = float(values.mean()) if values.size else np.nan
-    return mean if np.isfinite(mean) else None

@@ -4,11 +4,16 @@ A kind names the class by its place, see `softcr_models.robots.kinds.Kind.report
 run, a `softcr_tools.report.run.Run`, and tells what to draw as data.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from softcr_runtime.bags.signals import Signal
+
+SHORTEST_DWELL = 2.0  # a reference that stands still for less is a motion [s]
+DWELL_END = 1.0  # a setpoint's error is the mean over so long at its end [s]
 
 
 @dataclass(frozen=True)
@@ -76,3 +81,9 @@ class KindReport(Protocol):
     def problems(self, run: Any) -> Sequence[str]:
         """What is not as it should be, a line each."""
         ...
+
+
+def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
+    """One number of many; None of none, or when one is not finite."""
+    number = float(reduce(values)) if values.size else np.nan
+    return number if np.isfinite(number) else None

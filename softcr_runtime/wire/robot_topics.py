@@ -7,7 +7,6 @@ import numpy as np
 
 from softcr_models.plugins import load_class
 from softcr_models.robots.kinds import KINDS, AnyRobot
-from softcr_models.rod_model.rod_model import RodModel
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,18 @@ class RobotTopics:
 
 def states_topic(model: Any) -> str:
     """Where the estimated states of a model are told: those of rods as points that viewers draw."""
-    return "estimate/rod" if isinstance(model, RodModel) else "estimate/state"
+    return "estimate/rod" if _is_of_rod(model) else "estimate/state"
 
 
 def reference_topic(model: Any) -> str:
     """Where a controller that predicts with a model is told what it shall follow."""
-    return "reference/rod" if isinstance(model, RodModel) else "reference/output"
+    return "reference/rod" if _is_of_rod(model) else "reference/output"
+
+
+def _is_of_rod(model: Any) -> bool:
+    from softcr_models.rod_model.rod_model import RodModel  # brings kernels with it
+
+    return isinstance(model, RodModel)
 
 
 def inputs_of(value: Any) -> np.ndarray:

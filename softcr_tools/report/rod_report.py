@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from softcr_runtime.console.kind_reports import Curves
+from softcr_runtime.console.kind_reports import Curves, reduced
 from softcr_tools.report.run import ARC, Run
-from softcr_tools.report.sections import Numbers, loop, reduced
+from softcr_tools.report.sections import Numbers, loop
 
 COMPLIANCE_SETTLING_TIME = 5.0  # after its first estimate a compliance must be right [s]
 ARC_BEGIN = 0.1  # at the start an estimated arc does not count, Mehl et al., Sec. III-B [s]

@@ -6,7 +6,7 @@ their units; None is what could not be computed.
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from softcr_models.robots.obstacle_files import obstacles_in_words
 from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import Signal
+from softcr_runtime.console.kind_reports import DWELL_END, SHORTEST_DWELL, reduced
 from softcr_runtime.ros.node_counts import counted
 from softcr_runtime.wire.robot_topics import topics_of_kind
 from softcr_runtime.wire.topics import TRUTH, topics_of
@@ -25,8 +26,6 @@ from softcr_tools.report.verdict import verdict
 
 SETTLING_TIME = 2.0  # after the start of the evaluated window an error counts as settled [s]
 STANDING = 1e-6  # a reference that moves less than this stands still [m]
-SHORTEST_DWELL = 2.0  # a reference that stands still for less is a motion [s]
-DWELL_END = 1.0  # a setpoint's error is the mean over so long at its end [s]
 COVERED = 0.95  # of the evaluated ticks at least this part should have an error
 SILENCE = 2.5  # a node unheard for so long at the end, at one status a second, had stopped [s]
 ALARMS_SHOWN = 3  # different warnings, and reasons of rejection, that are listed of a node
@@ -452,11 +451,6 @@ def _alarms(run: Run) -> Iterator[str]:
         yield from (f"{node}: {line}" for line in shown)
         if (more := len(told) + len(warned) - len(shown)) > 0:
             yield f"{node}: {counted(more, 'more warning')}"
-
-
-def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
-    """One number of many; None of none, or when one is not finite."""
-    return number(float(reduce(values))) if values.size else None
 
 
 def number(value: Any) -> Any:

@@ -142,7 +142,8 @@ def test_the_node_steers_holds_and_calibrates(world):
     assert np.linalg.norm(tip - GOAL) < 5e-3
     assert node.diagnostic_values()["holding"] == ""
     fields = [field.name for field in outside.estimate().fields]
-    assert {"delta_x_1", "rest_length_3", "distance_3", "angle_1"} <= set(fields)
+    told = {f"parameter.{name}" for name in ("rest_length_3", "distance_3", "angle_1")}
+    assert {"state.coordinates", *told} <= set(fields)
 
     # a bent arm is no zero state
     answer = outside.calibrate()
