@@ -3,7 +3,8 @@
 No part asks of which kind a robot is: it reads the robot's own description, whose members
 `AnyRobot` lists. The exact model and the simulated plant of a kind have the kind's name in the
 tables of models and plants. A package that is installed beside softcr adds a kind by an entry point
-of the group `softcr.kinds`, whose value is a `Kind`; the papers' folders do so, too.
+of the group `softcr.kinds`, whose value is a `Kind`; the papers' folders do so, too. The module of
+a `Kind` imports nothing of softcr but this one, because the table is made before all others.
 """
 
 from collections.abc import Mapping

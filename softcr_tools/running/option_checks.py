@@ -64,9 +64,9 @@ def numbers_of_plant(options: "SimulationOptions") -> Parameters:
         "intervals": options.plant_intervals,
         "bending_compliance_factor": options.bending_compliance_factor,
         "tip_mass_factor": options.tip_mass_factor,
-        "tip_noise": options.tip_noise_mm * 1e-3,
         "payload": options.payload_kg,
     }
+    told |= {"tip_noise": noise * 1e-3} if (noise := options.tip_noise_mm) >= 0.0 else {}
     if options.plant_errors not in ("", SAME_STRUCTURE):
         told = {"intervals": options.plant_intervals, "plant_errors": options.plant_errors}
     around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
