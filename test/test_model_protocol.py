@@ -331,14 +331,14 @@ def test_an_arm_predicts_a_plant_of_more_bodies():
     numbers, wanted = nominal_parameters(model.parameters)[None], np.zeros(9)
     wanted[[0, 3, 6]] = -0.01, -0.03, -0.05
     state = model.equilibrium(np.zeros(9), numbers[0])[None]
-    rest = plant.measure(0).true_tip_pose[:3, 3]
+    rest = plant.sensed(0).true_tip_pose[:3, 3]
     errors, ways = [], []
     for tick in range(50):
         command = min(1.0, (tick + 1) / 20.0) * wanted
         plant.follow(command)
         plant.advance(0.02)
         state = model.step(state, command[None], command[None], numbers, 0.02)
-        true = plant.measure(0).true_tip_pose[:3, 3]
+        true = plant.sensed(0).true_tip_pose[:3, 3]
         tip = model.observe((TIP,), state, None, numbers)[TIP][0, :, 3]
         errors.append(np.linalg.norm(tip - true))
         ways.append(np.linalg.norm(true - rest))
@@ -350,7 +350,7 @@ def test_racks_are_where_the_arm_measures_them():
     model, plant = ArmModel.of_robot(ARM, ArmModelSettings(sections="bodies")), ArmPlant(ARM)
     plant.follow(inputs_of(model, seed=9, share=0.3))
     plant.advance(0.5)
-    sample = plant.measure(0)
+    sample = plant.sensed(0)
     state = np.zeros((1, model.state.size))
     state[0, :15] = sample.q
     found = model.observe(tuple(model.outputs), state, None, np.array([[1.0, 0.0]]))

@@ -184,7 +184,7 @@ def test_a_robot_of_a_third_kind_is_shown_by_its_node_poses_alone():
     np.testing.assert_array_equal(picture.estimate.positions, nodes)
     table = picture.table()
     assert table["estimate_error"][-1] == pytest.approx(1e-3)
-    assert (picture.parameter, table["stiffness"][-1]) == ("stiffness", 30.0)
+    assert (picture.parameters_shown, table["stiffness"][-1]) == (("stiffness",), 30.0)
     said = state_html(picture, 0.0, {})
     assert "estimated shape" in said
     assert "30.00 &plusmn; 1.00" in said

@@ -71,55 +71,38 @@ class AnyRobot(Protocol):
     Attributes:
         sees_tip: whether cameras see the pose of its tip alone, beside bodies; else bodies only.
         in_world: whether poses are told in the world's axes at its base, instead of the base frame.
+        type: name of its kind.
+        name: of the robot.
+        actuator_names: (m,) in the order of every vector of inputs.
+        shown_inputs: (m,) how its inputs are shown, in the same order.
+        bodies_seen: outputs of its model that cameras see beside the tip, base to tip.
+        length: of the robot at rest [m].
+        radius: of the cross-section at its base [m].
+        base_orientation: roll, pitch, yaw of the base in the world [rad].
+        kernels: sets of kernels that its models call, see `softcr_models.warm_up`.
     """
 
     sees_tip: ClassVar[bool]
     in_world: ClassVar[bool]
 
     @property
-    def type(self) -> Any:
-        """Name of its kind."""
-        ...
-
+    def type(self) -> Any: ...
     @property
-    def name(self) -> Any:
-        """Of the robot."""
-        ...
-
+    def name(self) -> Any: ...
     @property
-    def actuator_names(self) -> tuple[str, ...]:
-        """(m,) in the order of every vector of inputs."""
-        ...
-
+    def actuator_names(self) -> tuple[str, ...]: ...
     @property
-    def shown_inputs(self) -> tuple[ShownInput, ...]:
-        """(m,) how its inputs are shown, in the same order."""
-        ...
-
+    def shown_inputs(self) -> tuple[ShownInput, ...]: ...
     @property
-    def bodies_seen(self) -> tuple[str, ...]:
-        """Outputs of its model that cameras see beside the tip, base to tip."""
-        ...
-
+    def bodies_seen(self) -> tuple[str, ...]: ...
     @property
-    def length(self) -> float:
-        """Of the robot at rest [m]."""
-        ...
-
+    def length(self) -> float: ...
     @property
-    def radius(self) -> float:
-        """Of the cross-section at its base [m]."""
-        ...
-
+    def radius(self) -> float: ...
     @property
-    def base_orientation(self) -> tuple[float, ...]:
-        """Roll, pitch, yaw of the base in the world [rad]."""
-        ...
-
+    def base_orientation(self) -> tuple[float, ...]: ...
     @property
-    def kernels(self) -> tuple[str, ...]:
-        """Sets of kernels that its models call, see `softcr_models.warm_up`."""
-        ...
+    def kernels(self) -> tuple[str, ...]: ...
 
     def tip_solver(self) -> Any:
         """What finds where the tip can stand, a `softcr_control.goals.workspace.TipSolver`, for

@@ -112,7 +112,7 @@ class ArmPlant:
                 f"the arm diverged at tendon lengths {self.command.tolist()} m"
             ) from None
 
-    def measure(self, stamp: int) -> ArmMeasurement:
+    def sensed(self, stamp: int) -> ArmMeasurement:
         """Read all sensors at `stamp` [ns]."""
         q, lengths = self._state.q, self.arm.rest_lengths
         chain = self.dynamics.chain
@@ -148,8 +148,8 @@ class ArmPlantSettings(BaseModel):
     )
 
 
-class TendonArmPlant:
-    """The tendon-driven arm; without commands its motors hold the lengths they were asked for."""
+class TendonArmPlant(ArmPlant):
+    """The arm as a `Plant`; without commands its motors hold the lengths they were asked for."""
 
     Settings = ArmPlantSettings
     without_commands = "tendons held"
@@ -167,8 +167,8 @@ class TendonArmPlant:
             gains: of the tendons' loops; None: those of ArmPlant.
         """
         told = settings.tip_noise
-        self._noise = told if told >= 0.0 else robot.sensors[0].noise
-        self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
+        noise = told if told >= 0.0 else robot.sensors[0].noise
+        super().__init__(robot, settings.payload, noise, seed, gains)
         lengths = robot.rest_lengths
         self._lengths = {f"rest_length_{k}": each for k, each in enumerate(lengths.tolist(), 1)}
         self._layout = section_layout(len(lengths))
@@ -176,21 +176,11 @@ class TendonArmPlant:
         self._actuators, self._cameras = topics.state, topics.poses
         self.topics = (*topics.plant, TRUTH)
 
-    def reset(self) -> None:
-        self._plant.reset()
-
-    def follow(self, command: np.ndarray) -> None:
-        """See Plant; (a,) changes of tendon length [m]."""
-        self._plant.follow(command)
-
-    def advance(self, duration: float) -> None:
-        self._plant.advance(duration)
-
     def idle(self) -> None:
         """The motors hold by themselves."""
 
     def measure(self, stamp: int) -> dict[str, Any]:
-        measured = self._plant.measure(stamp)
+        measured = self.sensed(stamp)
         # poses last: they are what the controller waits for
         return {
             self._actuators: (measured.lengths, measured.forces),
@@ -202,15 +192,15 @@ class TendonArmPlant:
     def describe(self) -> dict[str, Any]:
         """What the arm carries and how well it is seen."""
         return {
-            "payload": self._plant.dynamics.payload,
+            "payload": self.dynamics.payload,
             "tip_noise_mm": 1e3 * self._noise,
-            "robot": self._plant.arm.model_dump(mode="json"),
+            "robot": self.arm.model_dump(mode="json"),
             "in_words": self._in_words(),
         }
 
     def _in_words(self) -> dict[str, list[str]]:
         """What is as the controller's model has it, and what differs."""
-        arm, payload, noise = self._plant.arm, self._plant.dynamics.payload, 1e3 * self._noise
+        arm, payload, noise = self.arm, self.dynamics.payload, 1e3 * self._noise
         bodies, sections = len(arm.bodies), len(arm.racks)
         lines = (
             (bodies != sections, f"{bodies} bodies, the controller's model {sections} sections"),

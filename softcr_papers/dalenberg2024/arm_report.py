@@ -56,6 +56,8 @@ class ArmReport:
             "sensor_angle_mrad": reduced(np.mean, 1e3 * _numbered(run, "angle").values),
             "ticks_at_bounds": run.bag.said(run.controller, "ticks_at_bounds"),
             "tendons": {
+                "commanded_min_mm": reduced(np.min, 1e3 * run.commands.values),
+                "commanded_max_mm": reduced(np.max, 1e3 * run.commands.values),
                 "following_error_mean_mm": reduced(np.mean, following),
                 "pull_max_n": reduced(np.max, -forces),
                 "push_max_n": reduced(np.max, forces),

@@ -38,7 +38,6 @@ from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
-from softcr_tools.viewer.shape import size_of
 
 RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
 MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
@@ -106,7 +105,7 @@ class Viewer(Node):
 
     def _know(self, robot: AnyRobot) -> None:
         """Begin anew with a robot."""
-        self._robot, self._radius = robot, size_of(robot).radius
+        self._robot, self._radius = robot, robot.radius
         self._decoders: dict[str, Callable[[Any], Any]] = {}
         self._rejected: Counter[str] = Counter()
         self.picture = Picture(robot)

@@ -40,7 +40,6 @@ from softcr_runtime.wire.tf_types import NoWireType, tf_message, tf_message_clas
 from softcr_runtime.wire.topics import TOPICS, TRUTH, topics_of
 from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import size_of
 from softcr_tools.visuals.parameters import parameters_message
 from softcr_tools.visuals.urdf import robot_description
 
@@ -107,7 +106,7 @@ class VisualsNode(LoopNode):
         self._has_sensor = "force_torque/wrench" in topics_of(robot.type)
         self._picture = Picture(robot)
         self._picture.frame = self._parent
-        self._radius = size_of(robot).radius
+        self._radius = robot.radius
         self._decoders: dict[str, Callable[[Any], Any]] = {}
         for topic in topics_of(robot.type).keys() & {*RECEIVED}:
             if topic == "/diagnostics":  # raw: of several nodes, whose stamps come in any order

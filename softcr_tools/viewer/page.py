@@ -18,7 +18,6 @@ from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
 from softcr_tools.viewer.scene import Scene
-from softcr_tools.viewer.shape import size_of
 from softcr_tools.viewer.words import HAND_RULES, latched, safety_html, state_html, values_html
 
 SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]
@@ -72,7 +71,7 @@ class Page:
         """Make the page that of another robot, whose numbers of the past are none of this one's."""
         self._server.scene.reset()
         self._server.gui.reset()
-        self._scene = Scene(self._server, size_of(robot), robot)
+        self._scene = Scene(self._server, robot)
         self._scene_drawn = self._plots_drawn = -np.inf
         gui = self._server.gui
         # sharing would open a tunnel through somebody else's machine

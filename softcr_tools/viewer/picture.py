@@ -134,7 +134,8 @@ class Picture:
     @property
     def shape_topic(self) -> str | None:
         """The topic that tells the estimated shape now; None when all are stale."""
-        return self._flowing(self._estimates)
+        present = (topic for topic in self._estimates if self.present(topic) is not None)
+        return next((topic for topic in present if self._shape(topic) is not None), None)
 
     @property
     def estimate(self) -> Shape | None:

@@ -25,18 +25,9 @@ class Shape(NamedTuple):
     counts: tuple[int, ...] = ()  # intervals of a rod's segments; none where nothing tells them
 
 
-class Size(NamedTuple):
-    """Of what is drawn: `length`, `radius` [m]; `hangs` below its base, or stands on it."""
-
-    length: float
-    radius: float
-    hangs: bool = False
-
-
-def size_of(robot: AnyRobot) -> Size:
-    """Of what is drawn of a robot."""
-    hangs = robot.in_world and bool(base_in_world(robot)[2, 2] < 0.0)
-    return Size(robot.length, robot.radius, hangs)
+def hangs(robot: AnyRobot) -> bool:
+    """Whether what is drawn of a robot hangs below its base, or stands on it."""
+    return robot.in_world and bool(base_in_world(robot)[2, 2] < 0.0)
 
 
 ShapeMaker = Callable[[Any, int], Shape | None]  # of a decoded value and its stamp [ns]

@@ -103,9 +103,9 @@ def test_a_file_of_tips_is_followed_and_one_out_of_reach_refused(tmp_path):
 
 def test_the_plant_hangs_still_in_balance_and_holds_without_commands():
     plant = ArmPlant(ARM, payload=0.25)
-    before = plant.measure(1)
+    before = plant.sensed(1)
     plant.advance(0.5)  # nobody commands
-    after = plant.measure(2)
+    after = plant.sensed(2)
     np.testing.assert_allclose(after.q, before.q, atol=1e-5)
     np.testing.assert_allclose(after.true_tip_pose[:2, 3], 0.0, atol=1e-9)
     # weight of arm and payload against springs and tendons
@@ -127,7 +127,7 @@ def test_motors_follow_and_cameras_have_noise_that_a_seed_repeats():
     for stamp in range(1, 60):
         for plant in (quiet, loud, again):
             plant.advance(0.02)
-        seen, noisy, same = (plant.measure(stamp).poses for plant in (quiet, loud, again))
+        seen, noisy, same = (plant.sensed(stamp).poses for plant in (quiet, loud, again))
         np.testing.assert_array_equal(noisy, same)
         errors.append(noisy[:, :3, 3] - seen[:, :3, 3])
         np.testing.assert_allclose(
@@ -135,8 +135,8 @@ def test_motors_follow_and_cameras_have_noise_that_a_seed_repeats():
         )
     assert 0.8e-3 < np.std(errors) < 1.2e-3
     # the first tendon runs along +x: pulling it bends the arm there
-    assert quiet.measure(61).true_tip_pose[0, 3] > 0.01
-    assert quiet.measure(61).lengths[0] < -1e-3
+    assert quiet.sensed(61).true_tip_pose[0, 3] > 0.01
+    assert quiet.sensed(61).lengths[0] < -1e-3
 
 
 def test_an_arm_that_diverges_says_so():
@@ -219,7 +219,7 @@ class PlainLoop:
             if command is not None:
                 self.plant.advance(PERIOD * 1e-9)
                 self.plant.follow(command)
-            measured = self.plant.measure(stamp)
+            measured = self.plant.sensed(stamp)
             # as they come out of the quaternions of their message
             poses = np.stack([Pose.of(pose).matrix for pose in measured.poses])
             target = source.at((stamp - PERIOD) * 1e-9)
@@ -364,7 +364,7 @@ def test_tendons_are_held_when_commands_stop():
     for cycle, samples in enumerate(({}, told, {}), start=1):
         clock = {CLOCK: Sample(CLOCK, cycle * period, None, 0.0)}
         list(block.tick(cycle * period, clock | samples))
-    np.testing.assert_array_equal(block.plant._plant.command, command)
+    np.testing.assert_array_equal(block.plant.command, command)
     assert block.warnings() == ["no tendon/plan: tendons held"]
     assert block.describe()["commands_stale"] == 1
     assert block.describe()["robot"]["name"] == "dalenberg_robot1"

@@ -14,6 +14,7 @@ from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import Reference
 from softcr_estimation.context import EstimationContext
 from softcr_models import UserError
+from softcr_models.model import Group, Layout
 from softcr_models.robots.robot import load_robot
 from softcr_papers.valadas2024.learning.bag_recordings import bag_motion
 from softcr_papers.valadas2024.shape_estimator import ShapeEstimator, ShapeSettings
@@ -26,7 +27,7 @@ from softcr_papers.valadas2024.strain_references import SETPOINTS, StrainSetpoin
 from softcr_papers.valadas2024.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
+from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
@@ -35,7 +36,7 @@ from softcr_tools import cli
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import size_of
+from softcr_tools.viewer.shape import hangs
 
 TWO = load_strain_arm("pcs_two_segments")
 STIFF = load_strain_arm("pcs_stiff_axial_shear")
@@ -110,6 +111,11 @@ def test_a_file_of_another_robot_is_refused_by_what_needs_strains():
             make()
 
 
+def section_of(size):
+    """The layout of a model that is none of strains."""
+    return Layout((Group("coordinates", np.arange(size), "m"),), np.ones(size))
+
+
 # --- messages -----------------------------------------------------------------------------------
 
 
@@ -143,7 +149,11 @@ def test_the_viewer_bends_a_robot_by_its_strains():
     picture.hear(TRUTH, 1_000_000_000, truth, 1.0)
     tip = MODEL.observe(("tip",), np.r_[STRAINS, np.zeros(6)][None], None, np.ones((1, 3)))["tip"]
     np.testing.assert_allclose(picture.truth.positions[-1], tip[0, :, 3], atol=1e-12)
-    assert size_of(TWO) == (pytest.approx(0.17), 0.02, False)
+    assert (TWO.length, TWO.radius, hangs(TWO)) == (pytest.approx(0.17), 0.02, False)
+    foreign = StateEstimate(np.zeros(2), {}, layout=section_of(2))
+    picture.hear("estimate/state", 1_000_000_000, foreign, 1.0)
+    picture.hear("estimate/shape", 1_000_000_000, (Pose(np.ones(3), np.eye(4)[3]),), 1.0)
+    assert picture.shape_topic == "estimate/shape"  # a state of another model has no shape
     assert [each.unit for each in picture.inputs_shown] == ["mN m", "N", "N"] * 2
 
 
