@@ -377,7 +377,10 @@ def test_names_that_mean_no_model_get_one_line(tmp_path):
     file.write_text("class Mine:\n    pass\n\nclass Broken(\n")
     (tmp_path / "other.py").write_text("class Mine:\n    pass\n")
     for name, complaint in (
-        ("spring", "did you mean strain\\? known are rod, ddpinn, arm, strain, constant_curvature"),
+        (
+            "spring",
+            "did you mean strain\\? known are rod, ddpinn, arm, constant_curvature, ref",
+        ),
         ("no.such.module:Model", "no module no"),
         (
             "softcr_models.prediction:Nothing",

@@ -38,7 +38,8 @@ class Loop:
         return {}
 
     def parts(self, options: Any, common: Parameters) -> dict[Role, Part | None]:
-        """Parts that play a role in place of the usual ones; None: nothing plays it.
+        """The parts that play estimator, reference and controller, all three, in place of the usual
+        ones; None where nothing plays a role. Empty: the usual ones.
 
         Args:
             options: of the run.

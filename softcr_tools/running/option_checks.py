@@ -6,6 +6,8 @@ The options themselves are in `run_options`.
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic.fields import FieldInfo
+
 from softcr_models.devices import gpu_name, resolve_device, what_cuda_lacks
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.models import make_model, model_class
@@ -48,13 +50,14 @@ ROD_CLOSED_LOOP = {
 }  # fmt: skip
 
 
-def settings_of_plant(robot: str) -> set[str]:
-    """Names of the settings of a robot's own plant.
+def settings_of_plant(robot: str) -> dict[str, FieldInfo]:
+    """The settings of a robot's own plant, by name.
 
     Raises:
         UserError: the robot cannot be loaded, or has no plant that can be used.
     """
-    return {*settings_class(registry.resolve("plant", kind_of(robot))).model_fields}
+    plant = registry.resolve("plant", kind_of(robot))
+    return dict(settings_class(plant).model_fields)
 
 
 def numbers_of_plant(options: "SimulationOptions") -> Parameters:
@@ -66,12 +69,14 @@ def numbers_of_plant(options: "SimulationOptions") -> Parameters:
         "tip_mass_factor": options.tip_mass_factor,
         "payload": options.payload_kg,
     }
-    told |= {"tip_noise": noise * 1e-3} if (noise := options.tip_noise_mm) >= 0.0 else {}
+    known = settings_of_plant(options.robot)
+    if "tip_noise" in known:
+        noise = options.tip_noise_mm
+        told["tip_noise"] = noise * 1e-3 if noise >= 0.0 else known["tip_noise"].default
     if options.plant_errors not in ("", SAME_STRUCTURE):
         told = {"intervals": options.plant_intervals, "plant_errors": options.plant_errors}
     around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
     told |= {name: file for name, file in around.items() if file}
-    known = settings_of_plant(options.robot)
     return {name: value for name, value in told.items() if name in known}
 
 
