@@ -379,7 +379,8 @@ def test_names_that_mean_no_model_get_one_line(tmp_path):
     for name, complaint in (
         (
             "spring",
-            "did you mean strain\\? known are rod, ddpinn, arm, constant_curvature, ref",
+            "did you mean strain\\? known are rod, ddpinn, arm, constant_curvature, "
+            "reference, strain",
         ),
         ("no.such.module:Model", "no module no"),
         (
