@@ -183,11 +183,6 @@ class Arm(Data):
         """Names of all actuators, in the order of every vector of inputs."""
         return tuple(actuator.name for actuator in self.actuators)
 
-    @property
-    def tendon_names(self) -> tuple[str, ...]:
-        """Names of the tendons, in the order of every vector of tendons."""
-        return self.actuator_names
-
     def tendons(self, routing: Routing | None = None) -> Tendons:
         """Where the tendons run.
 

@@ -240,7 +240,7 @@ def _tendon_lengths(dynamics: ArmDynamics, settings: ArmModelSettings) -> Inputs
     high = bends + stretches
     return Inputs(
         quantity="tendon_length",
-        names=dynamics.arm.tendon_names,
+        names=dynamics.arm.actuator_names,
         unit="m",
         low=-high,
         high=high,

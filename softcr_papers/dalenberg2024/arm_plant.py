@@ -87,7 +87,7 @@ class ArmPlant:
         """Hanging still, with its tendons held at the zero state; the noise is seeded again."""
         self._random = np.random.default_rng(self._seed)
         self._state = self.dynamics.rest()
-        self.command = np.zeros(len(self.arm.tendon_names))
+        self.command = np.zeros(len(self.arm.actuator_names))
         self.advance(_SETTLING)
 
     def follow(self, command: np.ndarray) -> None:

@@ -24,17 +24,12 @@ def poses_to_message(poses: np.ndarray | Sequence[Pose], stamp: int, frame: str 
     return PoseArray(header=_header(stamp, frame), poses=[each.pose for each in stamped])
 
 
-def poses_from_message(message: Any, topic: str, count: int) -> np.ndarray:
-    """(count, 4, 4) poses [m] of a PoseArray.
+def pose_values_from_message(message: Any, topic: str, count: int) -> tuple[Pose, ...]:
+    """The poses [m] of a PoseArray.
 
     Raises:
         MessageError: another number of poses, or one that is not a pose.
     """
-    return np.array([pose.matrix for pose in pose_values_from_message(message, topic, count)])
-
-
-def pose_values_from_message(message: Any, topic: str, count: int) -> tuple[Pose, ...]:
-    """As `poses_from_message`, as positions and quaternions."""
     if len(message.poses) != count:
         raise MessageError(topic, f"{len(message.poses)} poses, must be {count}")
     wrapped = (SimpleNamespace(pose=each) for each in message.poses)

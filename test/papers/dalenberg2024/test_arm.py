@@ -292,7 +292,7 @@ def test_tendons_of_a_list_are_those_of_rings(routing):
 
 def test_a_rack_may_have_any_tendons():
     few = ROBOT.model_copy(update={"actuators": ROBOT.actuators[4:6]})
-    assert few.tendon_names == ("tendon_5", "tendon_6")
+    assert few.actuator_names == ("tendon_5", "tendon_6")
     np.testing.assert_array_equal(few.tendons().ends, [0.36, 0.36])
     np.testing.assert_array_equal(few.tendons("independent").begins, [0.105, 0.105])
 

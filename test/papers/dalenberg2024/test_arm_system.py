@@ -23,7 +23,7 @@ from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.values import Pose, StateEstimate
 from softcr_runtime.wire.body_messages import (
-    poses_from_message,
+    pose_values_from_message,
     tendon_state_from_message,
     tendons_from_message,
     tendons_to_message,
@@ -39,7 +39,7 @@ from softcr_tools.viewer.picture import Picture
 ARM = load_arm("dalenberg_robot1")
 FILE = config_directory() / "robots" / "dalenberg_robot1.yaml"
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
-NAMES = ARM.tendon_names
+NAMES = ARM.actuator_names
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -308,8 +308,8 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     hanging = [1.0, 0.0, 0.0, 0.0]  # half a turn about x
     np.testing.assert_allclose(np.abs(picture.truth.quaternions[0]), hanging, atol=1e-6)
     table = picture.table()
-    poses = poses_from_message(messages["mocap/body/poses"][last], "", 3)
-    expected = np.linalg.norm(poses[-1, :3, 3] - plain.targets[last])
+    tip = pose_values_from_message(messages["mocap/body/poses"][last], "", 3)[-1].position
+    expected = np.linalg.norm(tip - plain.targets[last])
     assert table["measured_error"][-1] == pytest.approx(expected)
     assert table["commanded_tendon_1"][-1] == plain.commands[last - PERIOD][0]
     np.testing.assert_allclose(dots(picture)["target"].position, plain.targets[last])
