@@ -121,7 +121,7 @@ class ControllerBlock(BlockBase):
 
     name = "controller"
     Settings = ControllerBlockSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     offered = ("budget", "substeps")
     _delay: int
     _to_rest: CommandPacket

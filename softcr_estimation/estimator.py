@@ -74,7 +74,7 @@ class EstimatorBlock(BlockBase):
 
     name = "estimator"
     Settings = EstimatorBlockSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     offered = ("patience", "longest_prediction", "substeps", "device")
     _last: float | None
     _last_pose: float
@@ -291,10 +291,7 @@ class EstimatorBlock(BlockBase):
     @property
     def _seen(self) -> tuple[str, ...]:
         """The model's outputs that the cameras see."""
-        markers = getattr(self.robot, "markers", 0)
-        racks = len(getattr(self.robot, "racks", ()))
-        named = (("marker", markers), ("rack", racks))
-        return tuple(f"{n}_{k + 1}" for n, count in named for k in range(count)) or (TIP,)
+        return (TIP,) if self.robot.sees_tip else self.robot.bodies_seen
 
     def _measured(self, sample: Sample | None) -> dict[str, np.ndarray]:
         """Poses by output of the model; none where the cameras saw nothing."""

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robots.obstacle_files import load_obstacles
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -18,8 +16,7 @@ from softcr_models.rod.description import has_tendon_lengths, pose_sensors
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model.rows import poses_of_rows
 from softcr_runtime.blocks.block import Output
-from softcr_runtime.blocks.values import ArmSections, Pose, StateEstimate
-from softcr_simulation.arm_plant import ArmPlant
+from softcr_runtime.blocks.values import Pose, StateEstimate
 from softcr_simulation.errors.plant_errors import FOLDER, SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
 from softcr_simulation.plant import Measurement, SimulatedPlant, Surroundings
@@ -33,6 +30,8 @@ CONTACT_POINTS, CONTACT_WRENCH = (
     "simulation/truth/contact/wrench",
 )
 
+
+_AS_IN_FILE = "geometry, gravity and material law of the robot file"
 
 VENT_TIME = 0.3
 """In which full chambers vent, where commands have stopped [s]."""
@@ -261,6 +260,7 @@ class RodPlant:
             },
             "intervals": rod.intervals,
             "robot": self._robot.model_dump(mode="json"),
+            "in_words": {"exact": [_AS_IN_FILE]},
         }
 
 
@@ -309,73 +309,6 @@ def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:
     }
     rows = poses_of_rows(rod, measured.node_poses)
     return StateEstimate(measured.state, parameters, poses=lambda: np.concatenate((rows[:1], rows)))
-
-
-class ArmPlantSettings(BaseModel):
-    """What an arm carries, and how well it is seen."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    payload: float = Field(
-        0.0, ge=0.0, le=10.0, description="mass at the arm's tip", json_schema_extra={"unit": "kg"}
-    )
-    tip_noise: float = _noise("measured positions", 0.05, "m")
-
-
-class TendonArmPlant:
-    """The tendon-driven arm; without commands its motors hold the lengths they were asked for."""
-
-    Settings = ArmPlantSettings
-    topics = (
-        "mocap/arm/poses", "tendon/state", "simulation/truth/tip/pose", "simulation/truth/arm",
-    )  # fmt: skip
-    without_commands = "tendons held"
-
-    def __init__(
-        self,
-        robot: Arm,
-        settings: ArmPlantSettings,
-        seed: int = 0,
-        gains: TendonGains | None = None,
-    ) -> None:
-        """Arguments as RodPlant.
-
-        Args:
-            gains: of the tendons' loops; None: those of ArmPlant.
-        """
-        self._noise = _chosen(settings.tip_noise, robot.sensors[0].noise)
-        self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
-
-    def reset(self) -> None:
-        self._plant.reset()
-
-    def follow(self, command: np.ndarray) -> None:
-        """See Plant; (a,) changes of tendon length [m]."""
-        self._plant.follow(command)
-
-    def advance(self, duration: float) -> None:
-        self._plant.advance(duration)
-
-    def idle(self) -> None:
-        """The motors hold by themselves."""
-
-    def measure(self, stamp: int) -> dict[str, Any]:
-        measured = self._plant.measure(stamp)
-        # poses last: they are what the controller waits for
-        return {
-            "tendon/state": (measured.lengths, measured.forces),
-            "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
-            "simulation/truth/arm": ArmSections(measured.q, self._plant.arm.rest_lengths),
-            "mocap/arm/poses": tuple(Pose.of(pose) for pose in measured.poses),
-        }
-
-    def describe(self) -> dict[str, Any]:
-        """What the arm carries and how well it is seen."""
-        return {
-            "payload": self._plant.dynamics.payload,
-            "tip_noise_mm": 1e3 * self._noise,
-            "robot": self._plant.arm.model_dump(mode="json"),
-        }
 
 
 def _chosen(setting: float, of_the_file: float) -> float:

@@ -19,7 +19,6 @@ from softcr_estimation.context import EstimationContext
 from softcr_estimation.filters.joint_vector import JointVector
 from softcr_estimation.model_filter import ModelFilter
 from softcr_models import CosseratRod, load_robot
-from softcr_models.constant_curvature.arm_model import ArmModel
 from softcr_models.model import (
     TIP,
     Group,
@@ -30,7 +29,8 @@ from softcr_models.model import (
     nominal_parameters,
 )
 from softcr_models.prediction import RodPrediction
-from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.arm import load_arm
+from softcr_papers.dalenberg2024.arm_model import ArmModel
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 
 DT = 1 / 70

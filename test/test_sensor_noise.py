@@ -5,7 +5,8 @@ import yaml
 
 from softcr_models import load_robot
 from softcr_models.files.config import config_directory
-from softcr_simulation.plants import RodPlant, TendonArmPlant
+from softcr_papers.dalenberg2024.arm_plant import TendonArmPlant
+from softcr_simulation.plants import RodPlant
 
 ROBOTS = config_directory() / "robots"
 

@@ -14,6 +14,7 @@ from rosgraph_msgs.msg import Clock
 from softcr_control.controller import ControllerBlock
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import load_robot
+from softcr_papers.dalenberg2024.arm_plant import ArmPlant
 from softcr_papers.mehl2024.cc_block import CcEstimatorBlock
 from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.blocks.sample import Sample
@@ -35,7 +36,6 @@ from softcr_runtime.ros.process import SupervisedExecutor
 from softcr_runtime.wire.diagnostics import diagnostics_from_message
 from softcr_runtime.wire.messages import clock_to_message, from_stamp, pressures_to_message
 from softcr_runtime.wire.topics import TOPICS, qos
-from softcr_simulation.arm_plant import ArmPlant
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.model_plant import ModelPlant, ModelPlantSettings
 from softcr_simulation.plant import SimulatedPlant

@@ -55,7 +55,7 @@ CASES = (
 
 def circle_height(case: Case) -> float:
     """z of a circle that the tip can follow [m], in the frame of the model's tip."""
-    model = make_model(case.name, load_robot(case.robot, kinds=("rod", "arm")))
+    model = make_model(case.name, load_robot(case.robot, kinds=None))
     inputs, nominal = model.inputs, nominal_parameters(model.parameters)
     hangs = inputs.quantity != "pressure"
     held = inputs.rest if hangs else inputs.low + _FILLED * inputs.range

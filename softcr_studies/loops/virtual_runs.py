@@ -5,7 +5,7 @@ import numpy as np
 from softcr_control.open_loop.scripted_commands import ScriptedCommands
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import Robot
-from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robots.kinds import AnyRobot
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings.node_settings import NodeSettings, build_settings
@@ -15,14 +15,12 @@ from softcr_simulation.simulator import Simulator, SimulatorSettings
 SIMULATOR, ESTIMATOR, REFERENCE = "simulator", "estimator", "reference"
 
 
-def common(robot: Robot | Arm, rate_hz: float, seed: int = 0) -> Parameters:
+def common(robot: AnyRobot, rate_hz: float, seed: int = 0) -> Parameters:
     """Parameters of every block."""
     return {"robot": robot.name, "mode": "lockstep", "rate_hz": rate_hz, "seed": seed}
 
 
-def simulator(
-    robot: Robot | Arm, plant: Plant, cycles: int, rate_hz: float, seed: int
-) -> Simulator:
+def simulator(robot: AnyRobot, plant: Plant, cycles: int, rate_hz: float, seed: int) -> Simulator:
     """A plant that lives through so many cycles; `robot` is as filter and controller know it."""
     told = common(robot, rate_hz, seed) | {"duration": (cycles - 0.5) / rate_hz}
     return Simulator(robot, build_settings(SimulatorSettings, told), plant)

@@ -11,7 +11,6 @@ from typing import Any
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import load_class
-from softcr_models.robots.robot import kind_of
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Part, System
 from softcr_runtime.ros.executor.exchange import Wanted
@@ -49,7 +48,9 @@ def other_controller(
         _check_run(options, wanted)
         changed = _options(options, wanted)
         system = system_with_file(system_of(changed), changed, warn)
-        return _told(system.part(system.controller), wanted, running)
+        part = _told(system.part(system.controller), wanted, running)
+        _check_rate(part, running)
+        return part
 
     return made
 
@@ -59,10 +60,6 @@ def _check_run(options: RunOptions, wanted: Wanted) -> None:
     it."""
     if options.controller == NOBODY:
         raise UserError(f"controller {NOBODY}: a node that is not softcr's commands this run")
-    if kind_of(options.robot) == "arm":
-        raise UserError("the controller of an arm cannot be exchanged: there is only one")
-    if kind_of(options.robot) == "strain":
-        raise UserError("controllers of a strain robot have rates of their own: none is exchanged")
     if options.estimator == "cc":
         raise UserError("estimator cc runs in open loop, which has no controller to exchange")
     named = {each.strip() for each in options.switchable.split(",")}
@@ -127,3 +124,15 @@ def _told(part: Part, wanted: Wanted, running: System) -> Part:
 
 def _block(part: Part) -> type[BlockBase]:
     return load_class(part.runs, "block", BlockBase)
+
+
+def _check_rate(part: Part, running: System) -> None:
+    """No controller of another rate gets what the parts that run tell."""
+    mine, theirs = (
+        each.parameters.get("rate_hz") for each in (part, running.part(running.controller))
+    )
+    if mine != theirs:
+        raise UserError(
+            f"controller {part.name}: runs {mine} times a second around this robot, and the run "
+            f"{theirs} times: it cannot take over"
+        )
