@@ -9,7 +9,7 @@ from typing import Any
 
 from softcr_models.robots.kinds import KINDS
 from softcr_models.robots.obstacle_files import obstacles_in_words
-from softcr_runtime.settings.registry import names, predictive
+from softcr_runtime.settings.registry import entry, names
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE, PlantErrors, about_field
 from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
@@ -18,8 +18,12 @@ Lines = Iterator[tuple[str, str]]  # one of `PLANT_WORDS`, and a line under it
 
 _UNITS = {"_mm": "mm", "_kg": "kg", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%",
           "_rad": "rad"}  # fmt: skip
-_ON_ANY_MODEL = (*predictive(), *names("estimator"), "quasi_static", "strain_regulator")
-"""Controllers and estimators that compute with the model that their settings name."""
+_ON_ANY_MODEL = (
+    *(name for name in names("controller") if not entry("controller", name).takes),
+    *names("estimator"),
+)
+"""Controllers and estimators that compute with the model that their settings name; those that are
+named with a file bring their own."""
 _OF_LAG = {"lag_pole", "lag_pole_factor", "vent_pole_factor", "valve_dead_band"}
 _TOLD_OF_EVERY_PLANT = {
     "bending_factor", "tip_mass_factor", "damping_factor", "tip_noise", "pressure_noise",
