@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from softcr_control.command import Command
+from softcr_control.command_limits import limit_command
 from softcr_control.controller_file import controller_settings, named_settings
 from softcr_control.hand_over import HandOver, HandOverSettings
 from softcr_control.observation import ControlContext, Controller, Observation
@@ -27,7 +28,6 @@ from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.predictive.model_defaults import defaults_on
 from softcr_control.reference.approach import Approach
 from softcr_control.reference.references import Reference, as_rotations
-from softcr_models.limits import limit_command
 from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of

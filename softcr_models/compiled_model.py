@@ -1,4 +1,4 @@
-"""What models of constant curvature have in common: arguments are checked, then a loop runs."""
+"""What compiled models have in common: arguments are checked, then a loop runs."""
 
 import numpy as np
 
