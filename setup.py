@@ -12,10 +12,10 @@ PACKAGE = "softcr"
 # Wheels of ROS 2 Jazzy: pip brings ROS to a machine without it; colcon leaves them alone.
 ROS_WHEELS = ["ros-jazzy-rclpy", "ros-jazzy-common-interfaces", "ros-jazzy-rmw-fastrtps-cpp"]
 
-# Papers, whose folders the core finds as it finds a stranger's package; some have names for
+# Papers, whose folders the core finds as it finds a stranger's package; all have names for
 # controllers and the like, some commands.
 PAPERS = ("dalenberg2024", "licher2025", "mehl2024", "pawlowski2019", "valadas2024")
-NAMED = ("licher2025", "mehl2024", "pawlowski2019")
+NAMED = PAPERS
 COMMANDED = ("licher2025", "pawlowski2019", "valadas2024")
 
 # `ros2 run softcr NAME` and the module that it runs, with what follows it.
@@ -159,8 +159,14 @@ setup(
         "softcr.commands": [
             f"{each} = softcr_papers.{each}.commands:COMMANDS" for each in COMMANDED
         ],
+        "softcr.kinds": [
+            "arm = softcr_papers.dalenberg2024.kind:ARM",
+            "strain = softcr_papers.valadas2024.kind:STRAIN",
+        ],
         "softcr.models": [
+            "arm = softcr_papers.dalenberg2024.arm_model:ArmModel",
             "constant_curvature = softcr_papers.mehl2024.section_model:ConstantCurvatureSection",
+            "strain = softcr_papers.valadas2024.strain.strain_model:LagrangianModel",
             "reference = softcr_papers.pawlowski2019.reference.reference_model:ReferenceModel",
         ],
         "softcr.names": [f"{paper} = softcr_papers.{paper}.names:NAMES" for paper in NAMED],

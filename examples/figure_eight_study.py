@@ -19,7 +19,7 @@ DURATION, SETTLED = 5.0, 2.0  # [s]
 HEIGHT = 0.166  # of the figure above the base [m]
 WIDTHS = {"narrow": 0.01, "wide": 0.03}  # of the figure [m]
 METHODS = {"nempc": {"population": 64}, "rod_mpc": {}}  # controllers and their settings
-PLANT = {"intervals": 10, "bending_compliance_factor": 0.95}
+PLANT = {"intervals": 10, "errors": "bending_factor=0.95"}
 
 
 class FigureSettings(BaseModel):

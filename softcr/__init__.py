@@ -5,7 +5,7 @@ Each name lives in one of the packages `softcr_*`, which hold everything else.
 
 from importlib.metadata import version
 
-from softcr_estimation import RodEstimator
+from softcr_estimation import ModelEstimator
 from softcr_models import CosseratRod, Robot, UserError, available_robots, load_robot
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
@@ -17,8 +17,8 @@ __version__ = version("softcr")
 __all__ = [
     "Bag",
     "CosseratRod",
+    "ModelEstimator",
     "Robot",
-    "RodEstimator",
     "RodPrediction",
     "UserError",
     "VirtualExecutor",

@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from softcr_control.command import Command
+from softcr_control.command_limits import limit_command
 from softcr_control.controller_file import controller_settings, named_settings
 from softcr_control.hand_over import HandOver, HandOverSettings
 from softcr_control.observation import ControlContext, Controller, Observation
@@ -27,7 +28,6 @@ from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.predictive.model_defaults import defaults_on
 from softcr_control.reference.approach import Approach
 from softcr_control.reference.references import Reference, as_rotations
-from softcr_models.limits import limit_command
 from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of
@@ -121,7 +121,7 @@ class ControllerBlock(BlockBase):
 
     name = "controller"
     Settings = ControllerBlockSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     offered = ("budget", "substeps")
     _delay: int
     _to_rest: CommandPacket
@@ -286,7 +286,7 @@ class ControllerBlock(BlockBase):
         began = self._hand_over.begun
         others: Any = () if began else samples.get(self._plans, ())  # a tuple of all
         for heard in others:
-            self._hand_over.hear(heard.stamp, heard.value)
+            self._hand_over.hear(heard)
         self._answers = self._hand_over.update_and_is_active(now)
         if not self._answers:
             return []
@@ -339,7 +339,8 @@ class ControllerBlock(BlockBase):
         if self._venting and self.settings.lockstep and why != "stopped":
             left = self._to_rest.commands[np.array(self._to_rest.due) >= self._due(now)]
             return [self._packet(now, left if len(left) else self._to_rest.commands[-1:])]
-        if self._venting or not self._hand_over.vents(now, why == "stopped"):
+        leaves = why == "stopped" and not self._hand_over.begun  # without a word
+        if self._venting or leaves or not self._hand_over.update_and_is_active(now, waits=False):
             return []
         self._vents += 1
         self.controller.reset()
@@ -434,7 +435,7 @@ class ControllerBlock(BlockBase):
 
     def _take_over(self) -> None:
         """Go on from the last packets of another controller."""
-        packets = self._hand_over.packets
+        packets = list(self._hand_over.packets)
         if not packets:
             return
         for packet in packets:

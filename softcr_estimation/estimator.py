@@ -74,7 +74,7 @@ class EstimatorBlock(BlockBase):
 
     name = "estimator"
     Settings = EstimatorBlockSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     offered = ("patience", "longest_prediction", "substeps", "device")
     _last: float | None
     _last_pose: float
@@ -82,28 +82,13 @@ class EstimatorBlock(BlockBase):
     _predicted_only: int
     _restarts: int
 
-    def __init__(
-        self,
-        robot: Any,
-        settings: Any,
-        make: Callable[[EstimationContext], Estimator] | None = None,
-    ) -> None:
-        """See BlockBase.
-
-        Args:
-            robot: see BlockBase.
-            settings: see BlockBase.
-            make: another way to make the estimator; None: as settings say.
-        """
+    def __init__(self, robot: Any, settings: Any) -> None:
         super().__init__(robot, settings)
         self.model = model_of(robot, settings)
         self.model.warm_up()
         context = EstimationContext(robot, self.model, settings.period)
-        if make is None:
-            named = registry.resolve("estimator", settings.estimator)
-            self.estimator = made(named, context, plugin_settings(settings, named))
-        else:
-            self.estimator = make(context)
+        named = registry.resolve("estimator", settings.estimator)
+        self.estimator: Estimator = made(named, context, plugin_settings(settings, named))
         topics = robot_topics(robot)
         self._actuators, self._cameras = topics.state, topics.poses
         asked = (getattr(settings, f"use_{name}", False) for name in FURTHER)
@@ -306,10 +291,7 @@ class EstimatorBlock(BlockBase):
     @property
     def _seen(self) -> tuple[str, ...]:
         """The model's outputs that the cameras see."""
-        markers = getattr(self.robot, "markers", 0)
-        racks = len(getattr(self.robot, "racks", ()))
-        named = (("marker", markers), ("rack", racks))
-        return tuple(f"{n}_{k + 1}" for n, count in named for k in range(count)) or (TIP,)
+        return (TIP,) if self.robot.sees_tip else self.robot.bodies_seen
 
     def _measured(self, sample: Sample | None) -> dict[str, np.ndarray]:
         """Poses by output of the model; none where the cameras saw nothing."""

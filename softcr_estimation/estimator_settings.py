@@ -1,111 +1,69 @@
-"""Numbers of a filter over any model, and of the filter over a rod."""
+"""The settings of every filter, and of the house's estimator over any model."""
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_estimation.filters.filters import FilterSettings
-from softcr_models.model import TIP
+from softcr_models.errors import UserError
 
-_Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-_NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-_Range = Annotated[float, Field(gt=1.0, le=10.0)]
+Kind = Literal["ukf", "ekf"]
+
+_Positive = Annotated[float, Field(gt=0.0)]
+_NonNegative = Annotated[float, Field(ge=0.0)]
 
 ALL_OFFSETS, ALL_GAINS = "pressure_offsets", "pressure_gains"
-"""In `EstimatorSettings.parameters`: an offset, a gain for each chamber's sensor."""
+"""In `parameters`: an offset, a gain for each chamber's sensor."""
+
+EVERYTHING = "everything"
+"""In `parameters`: all of the model's, and of its inputs' sensors what pressures have."""
+
+_LIVE: dict[str, Any] = {"live": True}
+_HIDDEN: dict[str, Any] = {"hidden": True}
+
+
+class FilterSettings(BaseModel):
+    """Numbers of every estimator."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    filter: Literal["auto", Kind] = Field(
+        default="auto",
+        description="unscented or extended Kalman filter; auto: the one that suits the model, ekf "
+        "for a robot with a pressure_chain and otherwise ukf",
+    )
+    longest_gap: float = Field(
+        default=2.0,
+        gt=0.0,
+        le=60.0,
+        description="longest time bridged without a restart",
+        json_schema_extra={"unit": "s"},
+    )
+    gate_probability: float = Field(
+        default=0.9999,
+        gt=0.5,
+        lt=1.0,
+        description="chi-square quantile beyond which innovations have less weight",
+        json_schema_extra={"live": True},
+    )
+    alpha: float = Field(
+        default=1.0, gt=0.0, le=10.0, description="spread of the sigma points of a ukf"
+    )
+    beta: float = Field(
+        default=0.0, ge=0.0, le=10.0, description="weight of the central point of a ukf"
+    )
+    kappa: float = Field(default=0.0, ge=0.0, le=100.0, description="second spread of a ukf")
 
 
 class ModelEstimatorSettings(FilterSettings):
-    """Numbers of a ModelEstimator.
+    """Numbers of a ModelEstimator, and options of the node that runs it.
 
     Noises are standard deviations of random walks: over dt seconds a walk adds noise^2 dt to the
     variance. States are measured in `model.state.scale`. Numbers of a parameter count relative to
     its value where its transform is "log", and in its own unit where it is "linear".
 
     The mappings hold what differs from the defaults; what they leave out keeps its default.
-    """
-
-    parameters: tuple[str, ...] | None = Field(
-        default=None,
-        description="estimated parameters: names of the model's, QUANTITY_offset_1 to _m, "
-        "QUANTITY_gain_1 to _m of the inputs' sensors; QUANTITY_offsets or QUANTITY_gains for all "
-        "of these; none: all of the model's, and offsets and gains where inputs are pressures",
-    )
-    period: _Positive = Field(
-        default=1 / 70, description="length of a tick; longer gaps take several steps [s]"
-    )
-
-    reopening: bool = Field(
-        default=True,
-        description="whether parameters walk faster while the innovations are coloured, that is, "
-        "while the filter is wrong",
-    )
-    opening_factor: _NonNegative = Field(
-        default=1.0, description="factor on how fast they then walk [-]"
-    )
-
-    openings: Mapping[str, _NonNegative] = Field(
-        default={},
-        description="random walks while the innovations are coloured, by parameter [1/sqrt(s)] or, "
-        "linear, [scale/sqrt(s)]; not named: what the model says",
-    )
-
-    state_noise: _Positive = Field(
-        default=0.007,
-        description="process noise of states that have none of their own [state scale/sqrt(s)]",
-    )
-    state_noises: Mapping[str, _NonNegative] = Field(
-        default={}, description="process noise by group of the model's state [state scale/sqrt(s)]"
-    )
-    noises: Mapping[str, _NonNegative] = Field(
-        default={},
-        description="random walks by parameter [1/sqrt(s)] or, linear, [unit/sqrt(s)]; not named: "
-        "what the model says",
-    )
-    measurement_noises: Mapping[str, _Positive | tuple[_Positive, ...]] = Field(
-        default={},
-        description="standard deviation by output [its unit]; for a pose: position [m], rotation "
-        "[rad]; for a wrench: force [N], moment [N m]",
-    )
-
-    initial_state_deviation: _Positive = Field(
-        default=0.5, description="initial standard deviation around the static shape [state scale]"
-    )
-    state_deviations: Mapping[str, _Positive] = Field(
-        default={},
-        description="initial standard deviation by group of the model's state [state scale]",
-    )
-    deviations: Mapping[str, _Positive] = Field(
-        default={},
-        description="initial standard deviation by parameter [-] or, linear, [unit]; not named: "
-        "what the model says",
-    )
-
-    begins_with: Mapping[str, float] = Field(
-        default={},
-        description="initial values of estimated parameters by name [unit]; not named: those of "
-        "the model",
-    )
-
-    parameter_range: _Range | None = Field(
-        default=None,
-        description="logarithmic parameters stay within nominal / range and nominal * range [-]; "
-        "none: the model's bounds, and 2 for gains",
-    )
-    offset_limit: _Positive | None = Field(
-        default=None,
-        description="largest estimated offset of an input [its unit]; none: 20 kPa of a pressure, "
-        "a fifth of the range of others",
-    )
-
-    def general(self) -> "ModelEstimatorSettings":
-        """The same settings with every number under the name that any model has for it."""
-        return self
-
-
-class EstimatorSettings(ModelEstimatorSettings):
-    """Numbers of a RodEstimator; the noises and deviations of a rod have names of their own here.
 
     The defaults were tuned for the rod of five intervals at 70 Hz on plants of ten and twenty, with
     5 % less compliance, 10 % more tip mass and 0.2 mm noise. The compliance alone would take up the
@@ -113,91 +71,181 @@ class EstimatorSettings(ModelEstimatorSettings):
     offsets and gains are estimated with it; offsets and gains have a narrow start, because a rod
     that rests does not tell them from the compliance. A moving one does: a gain 5 % off, sixteen
     times that, costs 1.2 mm in the first second and nothing from the third on.
-
-    Behind a pressure chain the gains' start is wide, because a wrong lever arm is such a gain.
-
-    A name of its own and the mapping's entry mean the same number; given both, the entry counts.
     """
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     parameters: tuple[str, ...] = Field(
-        default=("bending_compliance", "tip_mass", "damping_factor", ALL_OFFSETS, ALL_GAINS),
-        description="estimated parameters: names of the prediction's, pressure_offset_1 to _m, "
-        "pressure_gain_1 to _m; pressure_offsets or pressure_gains for all of these",
+        default=(EVERYTHING,),
+        description="what is estimated besides the state: names of the model's parameters, "
+        "pressure_offset_1 ..., pressure_offsets, pressure_gains; everything: all there "
+        "are",
     )
-    velocity_noise: _Positive | None = Field(
+    begins_with: str = Field(
+        default="",
+        description="initial values of estimated parameters, in their units and separated by "
+        "commas, such as bending_compliance=49.9,tip_mass=0.07; not named: those of the robot file",
+    )
+    use_orientation: bool = Field(
+        default=False,
+        description="whether the tip's orientation is also used",
+        json_schema_extra=_LIVE,
+    )
+    use_tip_pose: bool = Field(
+        default=True,
+        description="whether the tip's pose is a measurement; without it another sensor must say "
+        "where the robot is",
+    )
+    use_body_poses: bool = Field(
+        default=True,
+        description="whether the poses of the robot file's sensors along the body are measurements",
+    )
+    use_tendon_lengths: bool = Field(
+        default=True,
+        description="whether the lengths of tendons are measurements, if the robot file has the "
+        "sensor",
+    )
+    use_base_wrench: bool = Field(
+        default=False, description="whether the force-torque sensor below the base is a measurement"
+    )
+    tip_force: bool = Field(
+        default=False, description="whether a force at the tip is estimated; with the model rod"
+    )
+    state_noise: float = Field(
+        default=0.007,
+        gt=0.0,
+        le=10.0,
+        description="random walk of every state, relative to its scale; for rods of five "
+        "intervals: coarser ones leave larger errors",
+        json_schema_extra={"unit": "1/sqrt(s)", **_LIVE},
+    )
+    state_noises: Mapping[str, _NonNegative] = Field(
+        default={}, description="random walk by group of the model's state, relative to its scale"
+    )
+    initial_state_deviation: float = Field(
+        default=0.0,
+        ge=0.0,
+        le=10.0,
+        description="initial standard deviation around the shape at rest, relative to the state's "
+        "scale; 0: 0.5, or 0.1 for rods of several segments or with tendons",
+    )
+    state_deviations: Mapping[str, _Positive] = Field(
+        default={},
+        description="initial standard deviation by group of the model's state, relative to its "
+        "scale",
+    )
+    parameter_noise_factor: float = Field(
+        default=1.0,
+        ge=0.0,
+        le=100.0,
+        description="factor on the random walks of all estimated parameters; 0: they are constant",
+        json_schema_extra=_LIVE,
+    )
+    noises: Mapping[str, _NonNegative] = Field(
+        default={},
+        description="random walks by parameter [1/sqrt(s)] or, linear, [unit/sqrt(s)]; not named: "
+        "what the model says",
+    )
+    deviations: Mapping[str, _Positive] = Field(
+        default={},
+        description="initial standard deviation by parameter [-] or, linear, [unit]; not named: "
+        "what the model says",
+    )
+    parameter_range: Annotated[float, Field(gt=1.0, le=10.0)] | None = Field(
         default=None,
-        description="process noise of linear velocities; none: state_noise [state scale/sqrt(s)]",
+        description="logarithmic parameters stay within nominal / range and nominal * range [-]; "
+        "none: the model's bounds, and 2 for gains",
+        json_schema_extra=_HIDDEN,
     )
-    angular_velocity_noise: _Positive | None = Field(
-        default=None, description="process noise of angular velocities, likewise"
+    offset_limit: _Positive | None = Field(
+        default=None,
+        description="largest estimated offset of an input [its unit]; none: 20 kPa of a pressure, "
+        "a fifth of the range of others",
+        json_schema_extra=_HIDDEN,
     )
-    force_noise: _Positive | None = Field(
-        default=None, description="process noise of shear forces, likewise"
+    position_noise: float = Field(
+        default=2e-4,
+        gt=0.0,
+        le=0.1,
+        description="standard deviation of measured positions",
+        json_schema_extra={"unit": "m", **_LIVE},
     )
-    force_z_noise: _Positive | None = Field(
-        default=None, description="process noise of axial forces, likewise"
+    rotation_noise: float = Field(
+        default=5e-3,
+        gt=0.0,
+        le=1.0,
+        description="standard deviation of measured rotations",
+        json_schema_extra={"unit": "rad", **_LIVE},
     )
-    torque_noise: _Positive | None = Field(
-        default=None, description="process noise of moments, likewise"
+    tendon_length_noise: float = Field(
+        default=2e-4,
+        gt=0.0,
+        le=0.1,
+        description="standard deviation of measured lengths of tendons",
+        json_schema_extra={"unit": "m", **_LIVE},
     )
-    bending_compliance_noise: _NonNegative = Field(
-        default=5e-4, description="random walk [1/sqrt(s)]"
+    wrench_force_noise: float = Field(
+        default=0.02,
+        gt=0.0,
+        le=10.0,
+        description="standard deviation of forces measured below the base",
+        json_schema_extra={"unit": "N", **_LIVE},
     )
-    tip_mass_noise: _NonNegative = Field(default=5e-4, description="random walk [1/sqrt(s)]")
-    damping_factor_noise: _NonNegative = Field(default=5e-4, description="random walk [1/sqrt(s)]")
-    pressure_offset_noise: _NonNegative = Field(default=1.0, description="random walk [Pa/sqrt(s)]")
-    pressure_gain_noise: _NonNegative = Field(default=2e-4, description="random walk [1/sqrt(s)]")
-    tip_position_noise: _Positive = Field(
-        default=2e-4, description="standard deviation of each measured coordinate [m]"
+    wrench_moment_noise: float = Field(
+        default=1e-3,
+        gt=0.0,
+        le=1.0,
+        description="standard deviation of moments measured below the base",
+        json_schema_extra={"unit": "N m", **_LIVE},
     )
-    tip_rotation_noise: _Positive = Field(
-        default=5e-3, description="standard deviation of each measured rotation angle [rad]"
+    measurement_noises: Mapping[str, _Positive | tuple[_Positive, ...]] = Field(
+        default={},
+        description="standard deviation by output [its unit], for a pose of position [m] and "
+        "rotation [rad], for a wrench of force [N] and moment [N m]; not named: that of its kind",
     )
-    bending_compliance_deviation: _Positive = Field(
-        default=0.08, description="initial standard deviation [-]"
+    reopening: bool = Field(
+        default=True,
+        description="whether parameters walk faster while the innovations are coloured, that is, "
+        "while the filter is wrong; not if a force at the tip is estimated",
+        json_schema_extra=_LIVE,
     )
-    tip_mass_deviation: _Positive = Field(default=0.1, description="initial standard deviation [-]")
-    damping_factor_deviation: _Positive = Field(
-        default=0.05, description="initial standard deviation [-]"
+    opening_factor: float = Field(
+        default=1.0, ge=0.0, le=100.0, description="factor on how fast parameters then walk"
     )
-    pressure_offset_deviation: _Positive = Field(
-        default=100.0, description="initial standard deviation [Pa]"
+    openings: Mapping[str, _NonNegative] = Field(
+        default={},
+        description="random walks while the innovations are coloured, by parameter [1/sqrt(s)] or, "
+        "linear, [scale/sqrt(s)]; not named: what the model says",
     )
-    pressure_gain_deviation: _Positive = Field(
-        default=0.003,
-        description="initial standard deviation [-]; not given: what the model's inputs say",
-    )
-    pressure_offset_limit: _Positive = Field(
-        default=2e4, description="largest estimated offset [Pa]"
+    tip_force_threshold: float = Field(
+        default=12.0,
+        ge=3.0,
+        le=1000.0,
+        description="sum of the innovations at which a force at the tip is assumed; a larger one "
+        "is slower and less often wrong",
+        json_schema_extra=_LIVE,
     )
 
-    def general(self) -> ModelEstimatorSettings:
-        """The settings of any model; unset parameters are left out.
-
-        Not every model has them, and where a rod has one, its own default is the same.
-        """
-        shared = self.model_dump(include=set(ModelEstimatorSettings.model_fields))
-        shared["state_noises"] = self._given(_STATE_GROUPS, "noise") | dict(self.state_noises)
-        shared["noises"] = self._given(_PARAMETERS, "noise") | dict(self.noises)
-        shared["deviations"] = self._given(_PARAMETERS, "deviation") | dict(self.deviations)
-        tip = {TIP: (self.tip_position_noise, self.tip_rotation_noise)}
-        shared["measurement_noises"] = tip | dict(self.measurement_noises)
-        if shared["offset_limit"] is None:
-            shared["offset_limit"] = self.pressure_offset_limit
-        return ModelEstimatorSettings(**shared)
-
-    def _given(self, names: Iterable[tuple[str, str]], kind: str) -> dict[str, Any]:
-        """Name of the mapping -> number, of what was given by the rod's name and is not None."""
-        fields = ((name, f"{prefix}_{kind}") for name, prefix in names)
-        chosen = ((name, getattr(self, f)) for name, f in fields if f in self.model_fields_set)
-        return {name: number for name, number in chosen if number is not None}
+    @property
+    def initial_values(self) -> dict[str, float]:
+        """Name -> value [its unit] of what `begins_with` says; raises UserError where it is not
+        name=number,name=number,..., each name once."""
+        found: dict[str, float] = {}
+        for text in self.begins_with.split(",") if self.begins_with else ():
+            name, _, number = text.strip().partition("=")
+            try:
+                value = float(number)
+            except ValueError:
+                value = math.nan
+            if not math.isfinite(value) or name in found:
+                raise UserError(
+                    f"begins_with: {text!r} is not allowed: must be name=number,name=number,..., "
+                    "each name once"
+                )
+            found[name] = value
+        return found
 
 
-_STATE_GROUPS = tuple(
-    (name, name) for name in ("velocity", "angular_velocity", "force", "force_z", "torque")
-)
-_PARAMETERS = (
-    *((name, name) for name in ("bending_compliance", "tip_mass", "damping_factor")),
-    (ALL_OFFSETS, "pressure_offset"),
-    (ALL_GAINS, "pressure_gain"),
-)
+def in_words(values: Mapping[str, float]) -> str:
+    """Values by name as `begins_with` has them."""
+    return ",".join(f"{name}={value!r}" for name, value in values.items())

@@ -205,23 +205,25 @@ class ModelEstimator:
         self,
         model: Model,
         settings: ModelEstimatorSettings | None = None,
-        parameter_noise_factor: float = 1.0,
+        period: float = 1 / 70,
     ) -> None:
         """
         Args:
             model: of state, parameters and outputs.
             settings: numbers of the filter; None for the defaults.
-            parameter_noise_factor: on the random walks of all estimated parameters [-].
+            period: length of a tick [s]; longer gaps take several steps.
 
         Raises:
             EstimatorError: the settings name something that the model does not have.
+            UserError: begins_with is not name=number,name=number,...
         """
-        numbers = (settings or ModelEstimatorSettings()).general()
+        numbers = settings or ModelEstimatorSettings()
         self.kind = suited(numbers.filter, model)
         self._model, self._settings = model, numbers.model_copy(update={"filter": self.kind})
-        self._vector = JointVector(model, self._settings, parameter_noise_factor)
-        self._measurements = Measurements(model.outputs, self._settings.measurement_noises)
-        self._first = self._vector.at_values(self._settings.begins_with)
+        self._period = period
+        self._vector = JointVector(model, self._settings)
+        self._measurements = Measurements(model.outputs, self._settings)
+        self._first = self._vector.at_values(self._settings.initial_values)
         bounds = self._vector.low, self._vector.high
         self._filter = make_filter(
             self._settings, self._predict, self._tip_positions, self._vector.noise, bounds,
@@ -236,24 +238,20 @@ class ModelEstimator:
         self._begun, self._fallbacks = -math.inf, 0
         self._held: set[str] = set()
 
-    def prepared(
-        self, settings: ModelEstimatorSettings, parameter_noise_factor: float = 1.0
-    ) -> Callable[[], None]:
+    def prepared(self, settings: ModelEstimatorSettings) -> Callable[[], None]:
         """What makes it go on with the noises and the gate of other settings.
 
         Args:
             settings: of the same filter and the same parameters.
-            parameter_noise_factor: as at the beginning [-].
 
         Raises:
             EstimatorError: the settings name something that the model does not have.
         """
-        numbers = settings.general()
-        vector = JointVector(self._model, numbers, parameter_noise_factor)
-        measurements = Measurements(self._model.outputs, numbers.measurement_noises)
+        vector = JointVector(self._model, settings)
+        measurements = Measurements(self._model.outputs, settings)
 
         def use() -> None:
-            self._settings, self._vector, self._measurements = numbers, vector, measurements
+            self._settings, self._vector, self._measurements = settings, vector, measurements
             self._use_noise()
 
         return use
@@ -445,7 +443,7 @@ class ModelEstimator:
 
     def _advance(self, inputs: np.ndarray, duration: float) -> None:
         # A tenth of a period is jitter of the stamps, not worth one more step.
-        steps = max(1, math.ceil(duration / self._settings.period - 0.1))
+        steps = max(1, math.ceil(duration / self._period - 0.1))
         change = (inputs - self._inputs) / steps
         for step in range(steps):
             begin = self._inputs + step * change

@@ -25,8 +25,6 @@ ENTRY_POINTS = "softcr.models"
 MODELS: dict[str, str] = {
     "rod": "softcr_models.prediction:RodPrediction",
     "ddpinn": "softcr_models.surrogate.prediction:SurrogatePrediction",
-    "arm": "softcr_models.constant_curvature.arm_model:ArmModel",
-    "strain": "softcr_models.strain.strain_model:LagrangianModel",
 }
 for _point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
     MODELS.setdefault(_point.name, _point.value)

@@ -25,23 +25,22 @@ from functools import partial
 from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from softcr_models.constant_curvature import kernel as constant_curvature
 from softcr_models.kernel_cache import cache_directory
 from softcr_models.models import make_model
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot, load_robot
 from softcr_models.rod.obstacles import Sphere
-from softcr_models.strain import kernel as strain
-from softcr_models.strain.arm import StrainArm
 
 if TYPE_CHECKING:
     from softcr_models.rod.cosserat_rod import CosseratRod
 
 ROD, CHAIN, FITTINGS, CONTACT = "rod", "chain", "fittings", "contact"
-ARC, STRAIN = "constant_curvature", "strain"
+ARC = "constant_curvature"
 
 _TELLS = "--tell"  # to print which share is done, a line each time, for `ensure_warm`
 _TELL_PERIOD = 0.2  # [s]
@@ -82,7 +81,7 @@ class Part:
         return cache_directory() / f"complete_{self.name}_{digest.hexdigest()[:8]}"
 
 
-def needed_kernels(robot: object, *, loads: bool = False, obstacles: bool = False) -> list[str]:
+def needed_kernels(robot: AnyRobot, *, loads: bool = False, obstacles: bool = False) -> list[str]:
     """The sets of kernels that a robot's models call.
 
     Args:
@@ -90,13 +89,13 @@ def needed_kernels(robot: object, *, loads: bool = False, obstacles: bool = Fals
         loads: whether forces act on it, be they a simulator's or estimated ones.
         obstacles: whether a simulated one may touch something.
     """
-    if not isinstance(robot, Robot):
-        return [STRAIN if isinstance(robot, StrainArm) else ARC]
-    from softcr_models.rod.discretise import needs_fittings
+    sets = [*robot.kernels]
+    if ROD in sets:
+        from softcr_models.rod.discretise import needs_fittings
 
-    chained = [CHAIN] if robot.pressure_chain is not None else []
-    fitted = [FITTINGS] if loads or needs_fittings(robot) else []
-    return [ROD, *chained, *fitted, *([CONTACT] if obstacles else [])]
+        fitted = loads or needs_fittings(cast(Robot, robot))
+        sets += [FITTINGS] * fitted
+    return sets + [CONTACT] * obstacles
 
 
 def is_warm(sets: Sequence[str] = (ROD,)) -> bool:
@@ -361,7 +360,6 @@ _SETS: Mapping[str, tuple[Part, ...]] = {
     CONTACT: _rod_parts(CONTACT, _touching, {"step": 22.0, "equations": 19.0}),
     CHAIN: (Part(CHAIN, _chain, 1.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
     ARC: (Part(ARC, constant_curvature.kernels, 28.0, sources=(_MODELS / ARC,)),),
-    STRAIN: (Part(STRAIN, strain.kernels, 14.5, sources=(_MODELS / STRAIN,)),),
 }
 
 

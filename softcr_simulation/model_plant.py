@@ -66,8 +66,7 @@ class ModelPlant:
         self._parameters = nominal_parameters(self._model.parameters)
         self._parameters[0] *= settings.parameter_factor
         self._topics = robot_topics(robot)
-        racks = len(getattr(robot, "racks", ()))
-        self._racks = tuple(f"rack_{number + 1}" for number in range(racks))
+        self._bodies = () if robot.sees_tip else robot.bodies_seen
         holds = self._model.inputs.quantity == "tendon_length"
         self.without_commands = "tendons held" if holds else "chambers vented"
         self._holds = holds
@@ -111,17 +110,18 @@ class ModelPlant:
             raise ArithmeticError(f"the plant diverged at inputs {self._inputs.tolist()}")
 
     def measure(self, stamp: int) -> dict[str, Any]:
-        names = (TIP, *self._racks)
+        names = (TIP, *self._bodies)
         observed = self._model.observe(
             names, self._state[None], self._inputs[None], self._parameters[None]
         )
         poses = {name: values[0] for name, values in observed.items()}
         state = self._inputs.copy()
         values: dict[str, Any] = {"simulation/truth/tip/pose": Pose.of(poses[TIP])}
-        if self._racks:
-            seen = tuple(self._seen(poses[name]) for name in self._racks)
+        if self._bodies:
+            seen = tuple(self._seen(poses[name]) for name in self._bodies)
             forces = np.zeros(len(state))
-            return values | {self._topics.state: (state, forces), self._topics.poses: seen}
+            read = (state, forces) if self._holds else state
+            return values | {self._topics.state: read, self._topics.poses: seen}
         return values | {self._topics.poses: self._seen(poses[TIP]), self._topics.state: state}
 
     def describe(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from softcr_models.chain.pressure import PressureLag
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.obstacle_files import ObstacleFile
@@ -18,22 +19,10 @@ from softcr_models.rod.point_loads import PointLoad
 from softcr_models.rod_model.rod_model import sensor_pose
 from softcr_models.rod_model.tendon_lengths import tendon_lengths
 from softcr_runtime.blocks.values import PointForces
+from softcr_simulation.errors.different_robot import different_robot
+from softcr_simulation.errors.noises import Noises
+from softcr_simulation.errors.plant_errors import MODEL_ERRORS, PlantErrors
 from softcr_simulation.scripted_loads import LoadScript, LoadsOnRod
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """How the plant differs from the robot file that filter and controller know.
-
-    Attributes:
-        bending_compliance_factor, tip_mass_factor, damping_factor: on the file's values.
-        payload: mass that the file does not know, at the tip [kg]; see `with_payload`.
-    """
-
-    bending_compliance_factor: float = 1.0
-    tip_mass_factor: float = 1.0
-    damping_factor: float = 1.0
-    payload: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -49,31 +38,7 @@ class Surroundings:
     obstacles: ObstacleFile | None = None
 
 
-_ALONE = Surroundings()
-
-
-@dataclass(frozen=True)
-class SensorModel:
-    """What the sensors add to the truth.
-
-    Attributes:
-        tip_noise: standard deviation of each coordinate of the tip [m].
-        pressure_noise: standard deviation of each pressure [Pa].
-        tension_noise: standard deviation of each tension [N].
-        length_noise: standard deviation of each tendon's length [m].
-        force_noise, moment_noise: of the base wrench [N], [N m].
-        mocap_latency: cycles by which a pose arrives late.
-        seed: of all of them.
-    """
-
-    tip_noise: float = 0.0
-    pressure_noise: float = 0.0
-    force_noise: float = 0.0
-    moment_noise: float = 0.0
-    mocap_latency: int = 0
-    seed: int = 0
-    tension_noise: float = 0.0
-    length_noise: float = 0.0
+_ALONE, _EXACT = Surroundings(), PlantErrors()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +49,7 @@ class Measurement:
         stamp: time of the sample [ns].
         pressures: (m,) measured [Pa].
         tip_pose: (4, 4) measured, base frame [m], taken at `tip_stamp` [ns]; None until the first
-        one
-            has come through the latency.
+            one has come through the latency, and where it was lost.
         wrench: (6,) measured force [N], moment [N m], force-torque frame.
         state: (nx,) true state of the plant's rod.
         node_poses: (n + 1, 4, 4) true poses of the rod's nodes, base frame [m].
@@ -132,6 +96,15 @@ def with_payload(robot: Robot, mass: float) -> Robot:
     return robot.replace(payload=held.model_dump() | {"mass": held.mass + mass})
 
 
+def _with_lag(robot: Robot, errors: PlantErrors) -> Robot:
+    """The robot with the lag that the errors say, its steady gain as before."""
+    if errors.lag_pole_factor == 1.0:
+        return robot
+    lag = robot.pressure_lag
+    pole = errors.lag_pole_factor * lag.pole
+    return robot.replace(pressure_lag=PressureLag(lag.gain / lag.pole * pole, pole))
+
+
 class SimulatedPlant:
     """Rod, pressure lag, valve limits and sensors of one robot.
 
@@ -139,6 +112,9 @@ class SimulatedPlant:
     parameters and a finer time step.
 
     Attributes:
+        errors: how it differs from its file.
+        noises: of its sensors.
+        mocap_latency: cycles by which a pose arrives late.
         rod: the plant's rod.
         surroundings: what acts on it from outside.
         time: that has passed since it was reset [s]; the script of loads goes by it.
@@ -157,25 +133,37 @@ class SimulatedPlant:
     def __init__(
         self,
         robot: Robot,
-        mismatch: Mismatch,
-        sensors: SensorModel,
+        errors: PlantErrors = _EXACT,
+        seed: int = 0,
         intervals: int = 10,
         surroundings: Surroundings = _ALONE,
+        mocap_latency: int = 0,
     ) -> None:
         """
+        Args:
+            robot: as its file has it.
+            errors: of the plant, of `MODEL_ERRORS`.
+            seed: of all random streams.
+            intervals: of the plant's rod.
+            surroundings: what acts on it from outside.
+            mocap_latency: cycles by which a pose arrives late.
+
         Raises:
-            UserError: a number is out of range, a load stands where no node can take it, or an
-                obstacle is where the rod is at rest.
+            UserError: a number is out of range, an error needs other equations, a load stands where
+                no node can take it, or an obstacle is where the rod is at rest.
         """
-        self.mismatch = mismatch
-        self.sensors = sensors
-        self.surroundings = surroundings
-        scaled = robot.scaled(
-            bending=mismatch.bending_compliance_factor,
-            damping=mismatch.damping_factor,
-            tip_mass=mismatch.tip_mass_factor,
-        )
-        alone = self.rod = CosseratRod(with_payload(scaled, mismatch.payload), intervals)
+        if others := sorted(errors.changed().keys() - MODEL_ERRORS):
+            raise UserError(
+                f"plant errors: {', '.join(others)}: the plant has the equations of the model, "
+                f"allowed are {', '.join(sorted(MODEL_ERRORS))}"
+            )
+        self.errors, self.surroundings, self.mocap_latency = errors, surroundings, mocap_latency
+        self.noises, self._seed = Noises.of(robot, errors), seed
+        self._gain = errors.of_inputs("pressure_gain", robot)
+        self._bias = errors.of_inputs("pressure_bias", robot)
+        different = with_payload(_with_lag(different_robot(robot, errors), errors),
+                                 errors.payload_mass)  # fmt: skip
+        alone = self.rod = CosseratRod(different, intervals)
         if surroundings.obstacles is not None:
             things, law = surroundings.obstacles.things, surroundings.obstacles.contact.law
             self.rod = CosseratRod(alone.robot, intervals, obstacles=things, contact=law)
@@ -184,7 +172,7 @@ class SimulatedPlant:
             self._loads = LoadsOnRod(surroundings.loads, self.rod)
         self.inputs = RodPrediction(self.rod).inputs
         tendons = np.isin(np.arange(self.inputs.size), robot.tendon_inputs)
-        self._input_noise = np.where(tendons, sensors.tension_noise, sensors.pressure_noise)
+        self._input_noise = np.where(tendons, self.noises.tension, self.noises.pressure)
         self._rest = self._at_rest(alone)
         self._require_free_rest()
         self.reset()
@@ -192,8 +180,9 @@ class SimulatedPlant:
     def reset(self) -> None:
         """Vented and at rest, sensors seeded again."""
         chambers = self.rod.input_size
-        self._random = np.random.default_rng(self.sensors.seed)
-        self._length_noise = np.random.default_rng((self.sensors.seed, 1))
+        self._random = np.random.default_rng(self._seed)
+        self._length_noise = np.random.default_rng((self._seed, 1))
+        self._poses_lost = np.random.default_rng((self._seed, 1))
         self._poses: deque[tuple[int, np.ndarray, tuple[np.ndarray, ...]]] = deque()
         self.time = 0.0
         self.pressures = np.zeros(chambers)
@@ -203,6 +192,11 @@ class SimulatedPlant:
     def follow(self, command: np.ndarray) -> None:
         """From now on valves and drives follow `command` (m,), clipped to what they can."""
         self.command = np.clip(command, self.inputs.low, self.inputs.high)
+
+    @property
+    def aim(self) -> np.ndarray:
+        """(m,) at which the valves aim, so that their sensors read the command [Pa]."""
+        return np.clip((self.command - self._bias) / self._gain, self.inputs.low, self.inputs.high)
 
     def vent(self) -> None:
         """From now on the valves let the air out, and the tendons are as slack as they may be."""
@@ -217,15 +211,15 @@ class SimulatedPlant:
         """
         if not passes(duration):
             return
-        lag = self.inputs.lag
+        lag, aim = self.inputs.lag, self.aim
         pieces = max(1, math.ceil(duration / self._PIECE - 1e-9))
         piece = duration / pieces
         if lag is None:
-            levels = list(np.linspace(self.pressures, self.command, pieces + 1))
+            levels = list(np.linspace(self.pressures, aim, pieces + 1))
         else:
             levels = [self.pressures]
             for _ in range(pieces):
-                levels.append(lag.step(levels[-1], self.command, piece))
+                levels.append(lag.step(levels[-1], aim, piece))
         self.pressures = levels[-1]
         self._move(np.array(levels), piece)
 
@@ -286,11 +280,11 @@ class SimulatedPlant:
         try:
             return rod.equilibrium(np.zeros(rod.input_size))
         except EquilibriumError as error:
-            if not self.mismatch.payload:
+            mass = self.errors.payload_mass
+            if not mass:
                 raise
-            mass = self.mismatch.payload
             raise UserError(
-                f"payload = {mass:g} kg: robot {rod.robot.name} cannot bear it: {error}"
+                f"payload_mass = {mass:g} kg: robot {rod.robot.name} cannot bear it: {error}"
             ) from None
 
     def _require_free_rest(self) -> None:
@@ -306,27 +300,30 @@ class SimulatedPlant:
 
     def measure(self, stamp: int) -> Measurement:
         """Read all sensors at `stamp` [ns]."""
-        sensors, random = self.sensors, self._random
+        noises, random = self.noises, self._random
         acting: Sequence[PointLoad] = ()
         if self._loads is not None:
             acting = self._loads.acting(self.time, self.time, self.state)
         nodes = self.rod.node_poses(self.state)
         true_pose = self.rod.tip_pose_from_rod_tip(nodes[-1])
         seen = true_pose.copy()
-        seen[:3, 3] += sensors.tip_noise * random.standard_normal(3)
+        seen[:3, 3] += noises.tip * random.standard_normal(3)
         wrench = self.rod.base_wrench(self.state, self.pressures, loads=acting)
         noise = random.standard_normal(6)
-        noise[:3] *= sensors.force_noise
-        noise[3:] *= sensors.moment_noise
+        noise[:3] *= noises.force
+        noise[3:] *= noises.moment
         self._poses.append((stamp, seen, self._body_poses()))
         tip_stamp, tip_pose = 0, None
         body_poses: tuple[np.ndarray, ...] = ()
-        if len(self._poses) > sensors.mocap_latency:
+        if len(self._poses) > self.mocap_latency:
             tip_stamp, tip_pose, body_poses = self._poses.popleft()
+        if self._poses_lost.random() < self.errors.dropout:
+            tip_pose = None
         chambers = random.standard_normal(self.rod.input_size)
+        read = self._gain * (self.pressures + self._input_noise * chambers) + self._bias
         return Measurement(
             stamp=stamp,
-            pressures=self.pressures + self._input_noise * chambers,
+            pressures=read,
             tip_pose=tip_pose,
             tip_stamp=tip_stamp,
             wrench=wrench + noise,
@@ -343,7 +340,7 @@ class SimulatedPlant:
     def _tendon_lengths(self) -> np.ndarray:
         lengths = tendon_lengths(self.rod, self.state)
         noise = self._length_noise.standard_normal(len(lengths))
-        measured: np.ndarray = lengths + self.sensors.length_noise * noise
+        measured: np.ndarray = lengths + self.noises.tendon_length * noise
         return measured
 
     def _body_poses(self) -> tuple[np.ndarray, ...]:

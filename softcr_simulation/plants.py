@@ -9,28 +9,17 @@ from typing import Any, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_dynamics import TendonGains
 from softcr_models.robots.obstacle_files import load_obstacles
-from softcr_models.robots.parts import (
-    BaseWrenchSensor,
-    PressureSensor,
-    TendonLengthSensor,
-    TensionSensor,
-    TipPoseSensor,
-    sensor_of,
-)
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.description import has_tendon_lengths, pose_sensors
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model.rows import poses_of_rows
 from softcr_runtime.blocks.block import Output
-from softcr_runtime.blocks.values import ArmSections, Pose, StateEstimate
-from softcr_simulation.arm_plant import ArmPlant
+from softcr_runtime.blocks.values import Pose, StateEstimate
 from softcr_simulation.errors.plant_errors import FOLDER, SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
-from softcr_simulation.plant import Measurement, Mismatch, SensorModel, SimulatedPlant, Surroundings
+from softcr_simulation.plant import Measurement, SimulatedPlant, Surroundings
 from softcr_simulation.scripted_loads import in_words, load_script
 from softcr_simulation.structural_plant import StructuralPlant
 
@@ -41,6 +30,8 @@ CONTACT_POINTS, CONTACT_WRENCH = (
     "simulation/truth/contact/wrench",
 )
 
+
+_AS_IN_FILE = "geometry, gravity and material law of the robot file"
 
 VENT_TIME = 0.3
 """In which full chambers vent, where commands have stopped [s]."""
@@ -96,11 +87,16 @@ class RodPlantSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     plant_errors: str = Field(
-        SAME_STRUCTURE,
-        description="how body, pressures and sensors differ in structure from what filter and "
-        f"controller assume: a name of config/{FOLDER}, or a YAML file; {SAME_STRUCTURE}: the "
-        "equations of their model, with the factors below",
+        "",
+        description="how body, pressures and sensors differ from what filter and controller "
+        f"assume: a name of config/{FOLDER}, or a YAML file; empty: in nothing; empty and "
+        f"{SAME_STRUCTURE}: a plant with the equations of their model",
         json_schema_extra={"folder": FOLDER},
+    )
+    errors: str = Field(
+        "",
+        description="plant errors that differ from plant_errors, separated by commas, such as "
+        "bending_factor=0.95,lever_factor=[1.05,1,1],tip_noise=3e-4",
     )
     intervals: int = Field(
         0,
@@ -109,35 +105,8 @@ class RodPlantSettings(BaseModel):
         description="number of intervals of the plant's rod; 0: 10, or 20 with plant errors other "
         "than same_structure",
     )
-    bending_compliance_factor: float = Field(
-        1.0,
-        ge=0.2,
-        le=5.0,
-        description="bending compliance of the plant, relative to the robot file",
-    )
-    tip_mass_factor: float = Field(
-        1.0, ge=0.0, le=5.0, description="tip mass of the plant, relative to the robot file"
-    )
-    damping_factor: float = Field(
-        1.0,
-        ge=0.1,
-        le=10.0,
-        description="relaxation times of the plant, relative to the robot file",
-    )
-    tip_noise: float = _noise("measured positions", 0.05, "m")
-    pressure_noise: float = _noise("measured pressures", 1e4, "Pa")
-    force_noise: float = _noise("the base force", 5.0, "N")
-    moment_noise: float = _noise("the base moment", 1.0, "N m")
-    tendon_length_noise: float = _noise("measured lengths of tendons", 0.05, "m")
     mocap_latency: int = Field(
         0, ge=0, le=20, description="number of cycles by which the tip's pose is late"
-    )
-    payload: float = Field(
-        0.0,
-        ge=0.0,
-        le=10.0,
-        description="mass at the tip that is not in the robot file",
-        json_schema_extra={"unit": "kg"},
     )
     loads: str = Field(
         "",
@@ -153,17 +122,19 @@ class RodPlantSettings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _errors_stand_in_one_place(self) -> "RodPlantSettings":
-        if self.plant_errors == SAME_STRUCTURE:
-            return self
-        for name in _OF_SAME_STRUCTURE:
-            value = getattr(self, name)
-            if value != type(self).model_fields[name].default:
+    def _a_beam_is_alone(self) -> "RodPlantSettings":
+        for name in () if self.has_equations_of_model else ("loads", "obstacles"):
+            if value := getattr(self, name):
                 raise ValueError(
                     f"{name} = {value!r}: has no meaning with plant_errors = "
                     f"{self.plant_errors!r}, whose file says all"
                 )
         return self
+
+    @property
+    def has_equations_of_model(self) -> bool:
+        """Whether the plant is a SimulatedPlant, and no StructuralPlant."""
+        return self.plant_errors in ("", SAME_STRUCTURE)
 
     def surroundings(self, robot: Robot) -> Surroundings:
         """What its files say.
@@ -175,13 +146,6 @@ class RodPlantSettings(BaseModel):
             load_script(self.loads, robot) if self.loads else None,
             load_obstacles(self.obstacles) if self.obstacles else None,
         )
-
-
-_OF_SAME_STRUCTURE = (
-    "bending_compliance_factor", "tip_mass_factor", "damping_factor", "tip_noise",
-    "pressure_noise", "force_noise", "moment_noise", "tendon_length_noise", "payload", "loads",
-    "obstacles",
-)  # fmt: skip
 
 
 class RodPlant:
@@ -207,32 +171,17 @@ class RodPlant:
             settings: how the plant and its sensors differ from it.
             seed: of the sensors' noise.
         """
-        if settings.plant_errors != SAME_STRUCTURE:
-            preset, count = errors_of(robot, settings.plant_errors), settings.intervals or 20
-            structural = StructuralPlant(robot, preset.errors, seed, count, settings.mocap_latency)
-            self._use(robot, structural)
-            self._left_out = preset.told
-            return
-        mismatch = Mismatch(
-            settings.bending_compliance_factor,
-            settings.tip_mass_factor,
-            settings.damping_factor,
-            settings.payload,
-        )
-        wrench = sensor_of(robot.sensors, BaseWrenchSensor)
-        sensors = SensorModel(
-            _chosen(settings.tip_noise, sensor_of(robot.sensors, TipPoseSensor).noise),
-            _chosen(settings.pressure_noise, _file_noise(robot, PressureSensor)),
-            _chosen(settings.force_noise, wrench.force_noise),
-            _chosen(settings.moment_noise, wrench.moment_noise),
-            settings.mocap_latency,
-            seed,
-            _file_noise(robot, TensionSensor),
-            _chosen(settings.tendon_length_noise, _file_noise(robot, TendonLengthSensor)),
-        )
-        around = settings.surroundings(robot)
-        plant = SimulatedPlant(robot, mismatch, sensors, settings.intervals or 10, around)
+        found = errors_of(robot, settings.plant_errors, settings.errors)
+        latency = settings.mocap_latency
+        plant: SimulatedPlant | StructuralPlant
+        if settings.has_equations_of_model:
+            count, around = settings.intervals or 10, settings.surroundings(robot)
+            plant = SimulatedPlant(robot, found.errors, seed, count, around, latency)
+        else:
+            count = settings.intervals or 20
+            plant = StructuralPlant(robot, found.errors, seed, count, latency)
         self._use(robot, plant)
+        self._left_out = found.told
 
     @classmethod
     def of(cls, robot: Robot, plant: SimulatedPlant | StructuralPlant) -> "RodPlant":
@@ -278,46 +227,48 @@ class RodPlant:
         if isinstance(self.simulated, StructuralPlant):
             told = self.simulated.describe() | {"robot": self._robot.model_dump(mode="json")}
             return told | ({"plant_errors_left_out": self._left_out} if self._left_out else {})
-        mismatch, rod = self.simulated.mismatch, self.simulated.rod
-        sensors, around = self.simulated.sensors, self.simulated.surroundings
+        errors, rod = self.simulated.errors, self.simulated.rod
+        noises, around = self.simulated.noises, self.simulated.surroundings
         told = {}
         if around.loads is not None:
             told["loads"] = in_words(around.loads)
         if around.obstacles is not None:
             told["obstacles"] = around.obstacles.model_dump(mode="json")
-        heavier = {"payload_kg": mismatch.payload} if mismatch.payload else {}
+        if others := {n: v for n, v in errors.changed_in_words().items() if n not in _TOLD_ALONE}:
+            told["plant_errors"] = others
+        heavier = {"payload_kg": errors.payload_mass} if errors.payload_mass else {}
         lengths = {}
         if has_tendon_lengths(rod.robot):
-            lengths = {"tendon_length_noise_mm": 1e3 * sensors.length_noise}
+            lengths = {"tendon_length_noise_mm": 1e3 * noises.tendon_length}
         return told | {
             "plant_mismatch": {
-                "bending_compliance": round(mismatch.bending_compliance_factor - 1.0, 12),
-                "tip_mass": round(mismatch.tip_mass_factor - 1.0, 12),
-                "damping": round(mismatch.damping_factor - 1.0, 12),
+                "bending_compliance": round(errors.bending_factor - 1.0, 12),
+                "tip_mass": round(errors.tip_mass_factor - 1.0, 12),
+                "damping": round(errors.damping_factor - 1.0, 12),
                 "intervals": rod.intervals,
-                "tip_noise_mm": 1e3 * sensors.tip_noise,
-                **({"pressure_noise_pa": sensors.pressure_noise} if rod.robot.chambers else {}),
-                **({"tension_noise_n": sensors.tension_noise} if rod.robot.tendons else {}),
+                "tip_noise_mm": 1e3 * noises.tip,
+                **({"pressure_noise_pa": noises.pressure} if rod.robot.chambers else {}),
+                **({"tension_noise_n": noises.tension} if rod.robot.tendons else {}),
                 **lengths,
-                "mocap_latency_cycles": sensors.mocap_latency,
+                "mocap_latency_cycles": self.simulated.mocap_latency,
                 **heavier,
             },
             "true_parameters": {
                 "bending_compliance": rod.robot.bending_compliance,
                 "tip_mass": rod.robot.tip_mass,
-                "damping_factor": mismatch.damping_factor,
+                "damping_factor": errors.damping_factor,
             },
             "intervals": rod.intervals,
             "robot": self._robot.model_dump(mode="json"),
+            "in_words": {"exact": [_AS_IN_FILE]},
         }
 
 
-def _file_noise(
-    robot: Robot, kind: type[PressureSensor | TensionSensor | TendonLengthSensor]
-) -> float:
-    """Of a sensor that not every robot has; 0 where there is none."""
-    found = [sensor.noise for sensor in robot.sensors if isinstance(sensor, kind)]
-    return found[0] if found else 0.0
+_TOLD_ALONE = {
+    "bending_factor", "tip_mass_factor", "damping_factor", "payload_mass", "tip_noise",
+    "pressure_noise", "tension_noise", "tendon_length_noise",
+}  # fmt: skip
+"""Plant errors that `plant_mismatch` has in other words."""
 
 
 def rod_values(rod: CosseratRod, measured: Measurement) -> dict[str, Any]:
@@ -358,73 +309,6 @@ def _true_rod(rod: CosseratRod, measured: Measurement) -> StateEstimate:
     }
     rows = poses_of_rows(rod, measured.node_poses)
     return StateEstimate(measured.state, parameters, poses=lambda: np.concatenate((rows[:1], rows)))
-
-
-class ArmPlantSettings(BaseModel):
-    """What an arm carries, and how well it is seen."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    payload: float = Field(
-        0.0, ge=0.0, le=10.0, description="mass at the arm's tip", json_schema_extra={"unit": "kg"}
-    )
-    tip_noise: float = _noise("measured positions", 0.05, "m")
-
-
-class TendonArmPlant:
-    """The tendon-driven arm; without commands its motors hold the lengths they were asked for."""
-
-    Settings = ArmPlantSettings
-    topics = (
-        "mocap/arm/poses", "tendon/state", "simulation/truth/tip/pose", "simulation/truth/arm",
-    )  # fmt: skip
-    without_commands = "tendons held"
-
-    def __init__(
-        self,
-        robot: Arm,
-        settings: ArmPlantSettings,
-        seed: int = 0,
-        gains: TendonGains | None = None,
-    ) -> None:
-        """Arguments as RodPlant.
-
-        Args:
-            gains: of the tendons' loops; None: those of ArmPlant.
-        """
-        self._noise = _chosen(settings.tip_noise, robot.sensors[0].noise)
-        self._plant = ArmPlant(robot, settings.payload, self._noise, seed, gains)
-
-    def reset(self) -> None:
-        self._plant.reset()
-
-    def follow(self, command: np.ndarray) -> None:
-        """See Plant; (a,) changes of tendon length [m]."""
-        self._plant.follow(command)
-
-    def advance(self, duration: float) -> None:
-        self._plant.advance(duration)
-
-    def idle(self) -> None:
-        """The motors hold by themselves."""
-
-    def measure(self, stamp: int) -> dict[str, Any]:
-        measured = self._plant.measure(stamp)
-        # poses last: they are what the controller waits for
-        return {
-            "tendon/state": (measured.lengths, measured.forces),
-            "simulation/truth/tip/pose": Pose.of(measured.true_tip_pose),
-            "simulation/truth/arm": ArmSections(measured.q, self._plant.arm.rest_lengths),
-            "mocap/arm/poses": tuple(Pose.of(pose) for pose in measured.poses),
-        }
-
-    def describe(self) -> dict[str, Any]:
-        """What the arm carries and how well it is seen."""
-        return {
-            "payload": self._plant.dynamics.payload,
-            "tip_noise_mm": 1e3 * self._noise,
-            "robot": self._plant.arm.model_dump(mode="json"),
-        }
 
 
 def _chosen(setting: float, of_the_file: float) -> float:

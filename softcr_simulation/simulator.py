@@ -60,7 +60,7 @@ class Simulator(BlockBase):
 
     name = "simulator"
     Settings = SimulatorSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     _last: int | None
     _player: PacketPlayer
     _heard: float

@@ -13,20 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_models.robots.parts import (
-    BaseWrenchSensor,
-    PressureSensor,
-    TendonLengthSensor,
-    TensionSensor,
-    TipPoseSensor,
-    sensor_of,
-)
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import pose_sensors, rod_inputs
 from softcr_models.rod_model.rod_model import sensor_pose
 from softcr_models.rod_model.tendon_lengths import tendon_lengths
 from softcr_simulation.beam.beam import Beam
 from softcr_simulation.errors.different_robot import different_robot
+from softcr_simulation.errors.noises import Noises
 from softcr_simulation.errors.plant_errors import CURVATURE, PlantErrors, require_meaning
 from softcr_simulation.plant import Measurement, Surroundings, passes
 from softcr_simulation.plant_effects.acting_pressures import ActingPressures
@@ -76,7 +69,7 @@ class StructuralPlant:
         """
         require_meaning(errors, robot)
         self.errors, self._seed = errors, seed
-        self._sensors, self._latency = robot.sensors, mocap_latency
+        self._noises, self._latency = Noises.of(robot, errors), mocap_latency
         different = different_robot(robot, errors)
         self._beam = Beam(different, intervals, errors.stiffness_curvature, CURVATURE)
         self.rod = self._beam.rod
@@ -105,10 +98,7 @@ class StructuralPlant:
         count = self.rod.input_size
         streams = [np.random.default_rng(s) for s in np.random.SeedSequence(self._seed).spawn(7)]
         self._reading_noise, self._wrench_noise, self._body_noise, self._length_noise = streams[:4]
-        tip_noise = self.errors.tip_noise
-        if tip_noise is None:
-            tip_noise = sensor_of(self._sensors, TipPoseSensor).noise
-        self._camera = Camera(self.errors, tip_noise, streams[4:])
+        self._camera = Camera(self.errors, self._noises.tip, streams[4:])
         self._poses: deque[tuple[int, np.ndarray | None, tuple[np.ndarray, ...]]] = deque()
         self.time = 0.0
         self.pressures, self.command = np.zeros(count), np.zeros(count)
@@ -207,7 +197,7 @@ class StructuralPlant:
         errors, robot = self.errors, self.rod.robot
         noises = {"tip_noise_mm": 1e3 * self._camera.noise}
         name = "tension_noise_n" if robot.tendons else "pressure_noise_pa"
-        noises[name] = self._reading_size()
+        noises[name] = self._reading_size
         return {
             "plant_model": "beam",
             "plant_mismatch": {
@@ -218,10 +208,7 @@ class StructuralPlant:
                 **noises,
                 "mocap_latency_cycles": self._latency,
             },
-            "plant_errors": {
-                name: list(value) if isinstance(value, tuple) else value
-                for name, value in errors.changed().items()
-            },
+            "plant_errors": errors.changed_in_words(),
             "true_parameters": {
                 "bending_compliance": robot.bending_compliance,
                 "tip_mass": robot.tip_mass,
@@ -268,19 +255,17 @@ class StructuralPlant:
 
     def _read(self) -> np.ndarray:
         """(m,) readings of pressures [Pa], tensions [N]."""
-        noise = self._reading_size() * self._reading_noise.standard_normal(self.rod.input_size)
+        noise = self._reading_size * self._reading_noise.standard_normal(self.rod.input_size)
         read: np.ndarray = self._gain * self.pressures + self._bias + noise
         return read
 
+    @property
     def _reading_size(self) -> float:
         """Standard deviation of a reading's noise [Pa], [N]."""
-        if self.errors.pressure_noise is not None:
-            return self.errors.pressure_noise
-        return self._file_noise(TensionSensor if self.rod.robot.tendons else PressureSensor)
+        return self._noises.tension if self.rod.robot.tendons else self._noises.pressure
 
     def _felt(self) -> np.ndarray:
-        sensor = sensor_of(self._sensors, BaseWrenchSensor)
-        sizes = np.repeat([sensor.force_noise, sensor.moment_noise], 3)
+        sizes = np.repeat([self._noises.force, self._noises.moment], 3)
         felt: np.ndarray = self._beam.base_wrench(self._acted)
         return felt + sizes * self._wrench_noise.standard_normal(6)
 
@@ -295,13 +280,9 @@ class StructuralPlant:
 
     def _lengths(self, state: np.ndarray) -> np.ndarray:
         lengths = tendon_lengths(self.rod, state)
-        noise = self._file_noise(TendonLengthSensor)
+        noise = self._noises.tendon_length
         measured: np.ndarray = lengths + noise * self._length_noise.standard_normal(len(lengths))
         return measured
-
-    def _file_noise(self, kind: type[PressureSensor | TensionSensor | TendonLengthSensor]) -> float:
-        """Of a sensor that not every robot has; 0 where there is none."""
-        return next((each.noise for each in self._sensors if isinstance(each, kind)), 0.0)
 
 
 def _pieces(duration: float) -> int:

@@ -10,9 +10,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
+from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.console.panels import panels
-from softcr_runtime.console.shown_inputs import ShownInput, shown_inputs
 from softcr_runtime.console.terminal import say
 from softcr_runtime.settings.command_line import RobotName, command
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 INTERVALS = 10
 PERIOD = 1 / 70
-_WORDS = {"chamber": "pressure", "tendon": "tension"}
 
 
 @command
@@ -58,7 +57,7 @@ def plan(path: Path, /, *, robot: RobotName = "licher2025", output: Path = Path(
             described, prediction, wanted, PERIOD, lambda rows: bar.advance(task, rows)
         )
     write(planned, output, prediction.inputs.quantity)
-    draw(planned, output.with_suffix(".png"), shown_inputs(described))
+    draw(planned, output.with_suffix(".png"), described.shown_inputs)
     deviation = 1e3 * planned.deviation
     limits = prediction.inputs
     margin = 1e-3 * (limits.high - limits.low)
@@ -88,7 +87,7 @@ def write(plan: "Plan", path: Path, quantity: str = "pressure") -> None:
 def draw(plan: "Plan", path: Path, inputs: Sequence[ShownInput]) -> None:
     """Wanted and planned tip, their distance, the inputs of each unit."""
     times = plan.period * np.arange(len(plan.pressures))
-    units = dict.fromkeys((_WORDS[each.kind], each.unit) for each in inputs)
+    units = dict.fromkeys((each.quantity, each.unit) for each in inputs)
     labels = ["tip (wanted dashed) [mm]", "deviation [mm]", *(f"{w} [{u}]" for w, u in units)]
     with panels(path, labels, x="time [s]", height=2.5) as (tip, deviation, *others):
         tip.plot(times, 1e3 * plan.tips, label=list("xyz"))
@@ -96,4 +95,4 @@ def draw(plan: "Plan", path: Path, inputs: Sequence[ShownInput]) -> None:
         deviation.plot(times, 1e3 * plan.deviation, "C3")
         axes = dict(zip(units, others, strict=True))
         for each, values in zip(inputs, plan.pressures.T, strict=True):
-            axes[_WORDS[each.kind], each.unit].plot(times, each.scale * values, label=each.name)
+            axes[each.quantity, each.unit].plot(times, each.scale * values, label=each.name)

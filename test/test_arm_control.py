@@ -292,7 +292,7 @@ def test_a_pose_of_an_arm_is_held_on_a_plant_that_differs(tmp_path):
     np.savez(path, time=[0.0], tip_positions=[pose[:3, 3]], tip_orientations=[turned])
     coarse = {"intervals": 3}
     of = {
-        "plant": {"intervals": 6, "bending_compliance_factor": 0.95, "tip_mass_factor": 1.1},
+        "plant": {"intervals": 6, "errors": "bending_factor=0.95,tip_mass_factor=1.1"},
         "estimator": coarse,
         "reference": {"file": str(path), "trajectory_intervals": 3} | coarse,
         "controller": coarse,
@@ -322,7 +322,7 @@ def test_a_circle_through_a_ball_goes_round_it(tmp_path, kind, numbers):
         "obstacles: [{type: sphere, centre: [0.065, 0.0, 0.2], radius: 0.03}]", encoding="utf-8"
     )
     of = {
-        "plant": {"intervals": 6, "bending_compliance_factor": 0.95, "tip_mass_factor": 1.1},
+        "plant": {"intervals": 6, "errors": "bending_factor=0.95,tip_mass_factor=1.1"},
         "estimator": coarse,
         "reference": {"radius": 0.03, "height": 0.2, "trajectory_intervals": 3} | coarse,
         "controller": {"costs.obstacles": str(obstacles), "costs.clearance": 0.005}

@@ -7,7 +7,6 @@ import pytest
 
 from softcr_control.reference.planning import Plan
 from softcr_models import load_robot
-from softcr_runtime.console.shown_inputs import shown_inputs
 from softcr_runtime.wire.frames import Frames
 from softcr_tools import plan
 from softcr_tools.viewer.body import most_parts, parts_of, tendon_lines
@@ -88,7 +87,7 @@ def test_a_plan_is_drawn_and_written_in_the_units_of_its_inputs(tmp_path, monkey
         "panels",
         lambda path, labels, **rest: (seen.extend(labels), drawn(path, labels, **rest))[1],
     )
-    plan.draw(planned, tmp_path / "plan.png", shown_inputs(tendons))
+    plan.draw(planned, tmp_path / "plan.png", tendons.shown_inputs)
     assert seen[2:] == ["tension [N]"]
     assert (tmp_path / "plan.png").stat().st_size > 10_000
     plan.write(planned, tmp_path / "plan.npz", "tension")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_estimation import EstimatorError, ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
+from softcr_estimation.model_filter import ModelFilter
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.models import make_model
@@ -23,7 +23,7 @@ PRESSURES = np.array([3e4, 1e4, 2e4])
 
 def made(*begins_with):
     context = EstimationContext(ROBOT, MODEL, PERIOD)
-    return ModelFilter(context, ModelFilterSettings(begins_with=",".join(begins_with)))
+    return ModelFilter(context, ModelEstimatorSettings(begins_with=",".join(begins_with)))
 
 
 def first(*begins_with):
@@ -95,10 +95,7 @@ def test_a_name_twice_is_refused():
     with pytest.raises(UserError, match="each name once"):
         made("tip_mass=0.01", "tip_mass=0.02")
     with pytest.raises(EstimatorError, match="begins_with: 'no' is not estimated"):
-        ModelFilter.of(
-            EstimationContext(ROBOT, MODEL, PERIOD),
-            ModelEstimatorSettings(begins_with={"no": 1.0}),
-        )
+        made("no=1.0")
 
 
 def estimator_of(path, **texts):

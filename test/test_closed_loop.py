@@ -13,15 +13,17 @@ from softcr_control.controller_file import named_settings
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import at_nodes
 from softcr_control.reference.settings import ReferenceSettings
-from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_estimation import ModelEstimator
 from softcr_models import CosseratRod, load_robot
+from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_runtime.settings import registry
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
-MISMATCH = Mismatch(bending_compliance_factor=0.95, tip_mass_factor=1.1)
+ERRORS = PlantErrors.noiseless(bending_factor=0.95, tip_mass_factor=1.1, tip_noise=2e-4)
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ def made_controller(name, prediction, seed):
 
 def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
     """Simulate; `dropout` holds cycles without a tip pose."""
-    plant = SimulatedPlant(ROBOT, MISMATCH, SensorModel(tip_noise=2e-4, seed=seed), 10)
+    plant = SimulatedPlant(ROBOT, ERRORS, seed, 10)
     prediction = RodPrediction(CosseratRod(ROBOT, 5), single_precision=name == "nempc")
-    estimator = RodEstimator(prediction, EstimatorSettings())
+    estimator = ModelEstimator(prediction)
     controller = made_controller(name, prediction, seed)
     fine = RodPrediction(CosseratRod(ROBOT, 10), substeps=3)
     motion = ReferenceSettings(kind=kind, duration=duration).source(fine, PERIOD)
@@ -63,8 +65,8 @@ def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
         if cycle == 0:
             estimate = estimator.start(measured.pressures, stamp)
         else:
-            position = None if cycle in dropout else measured.tip_pose[:3, 3]
-            estimate = estimator.update(measured.pressures, position, stamp)
+            seen = {} if cycle in dropout else {TIP: measured.tip_pose[:3, 3]}
+            estimate = estimator.update(measured.pressures, seen, stamp)
         rows = source.window(cycle * PERIOD, controller.rows)
         command = controller.command(
             Observation(
@@ -74,7 +76,9 @@ def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
         true_tip = measured.true_tip_pose[:3, 3]
         tip.append(1e3 * np.linalg.norm(true_tip - rows.tip_positions[0]))
         estimated.append(1e3 * np.linalg.norm(estimate.tip_position - true_tip))
-        compliance.append(estimate.bending_compliance / plant.rod.robot.bending_compliance)
+        compliance.append(
+            estimate.parameters["bending_compliance"] / plant.rod.robot.bending_compliance
+        )
         commands.append(command)
     return Run(*(np.array(values) for values in (tip, estimated, compliance, commands)))
 

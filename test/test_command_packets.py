@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcr_models import load_robot
-from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_runtime.blocks.command_packets import (
     FARTHEST,
     LATEST,

@@ -30,7 +30,8 @@ from softcr_hardware.force_torque.mounting import load_mounting
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_tools import cli
 
 ROBOT = load_robot("licher2025")
@@ -48,8 +49,11 @@ def bench_with(mistakes=None, errors=ERRORS, station=None, calibration=None, see
     mistakes = mistakes or BenchMistakes()
     offsets = OFFSETS | mistakes.sensor_offsets
     mistakes = mistakes.model_copy(update={"sensor_offsets": offsets})
-    noise = SensorModel(tip_noise=1e-4, force_noise=0.02, moment_noise=5e-4, seed=seed)
-    plant = SimulatedPlant(ROBOT, Mismatch(1.1, 1.05, 1.0), noise, intervals=6)
+    of_plant = PlantErrors.noiseless(
+        bending_factor=1.1, tip_mass_factor=1.05, tip_noise=1e-4, force_noise=0.02,
+        moment_noise=5e-4,
+    )  # fmt: skip
+    plant = SimulatedPlant(ROBOT, of_plant, seed, intervals=6)
     truth = mistakes.calibration(CALIBRATION)
     files = station or STATION, calibration or CALIBRATION
     return VirtualBench(STATION, truth, plant, mistakes, errors, seed, *files)
@@ -331,8 +335,8 @@ def test_a_reading_that_is_too_high_ends_at_exhaust():
 
 def test_an_emergency_stop_ends_it_and_takes_the_air():
     station = stopping_station()
-    noise = SensorModel(tip_noise=1e-4)
-    bench = VirtualBench(station, CALIBRATION, SimulatedPlant(ROBOT, Mismatch(), noise))
+    noise = PlantErrors.noiseless(tip_noise=1e-4)
+    bench = VirtualBench(station, CALIBRATION, SimulatedPlant(ROBOT, noise))
     bench.turn_air(True)
     bench.open()
     drive = Drive(bench, VirtualOperator(bench))

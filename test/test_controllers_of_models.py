@@ -15,10 +15,10 @@ from softcr_control.reference.references import Reference, setpoint
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_models.chain.pressure import PressureLag
-from softcr_models.constant_curvature.arm_model import ArmModel
 from softcr_models.errors import UserError
 from softcr_models.model import nominal_parameters
-from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.arm import load_arm
+from softcr_papers.dalenberg2024.arm_model import ArmModel
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 
 KINDS = pytest.mark.parametrize("kind", [Nempc, GaussNewtonMpc])

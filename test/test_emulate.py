@@ -29,7 +29,8 @@ from softcr_hardware.optitrack.session import NatNetSession
 from softcr_hardware.optitrack.tracking import BodyTracker, TrackingLimits
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_tools import cli
 
 STATION = load_station("licher2025")
@@ -37,7 +38,7 @@ SOFTCR = [sys.executable, "-c", "import sys, softcr_tools.cli as cli; sys.exit(c
 
 
 def test_what_the_valves_do_the_cameras_see_and_the_sensor_feels():
-    plant = SimulatedPlant(load_robot("licher2025"), Mismatch(), SensorModel(), intervals=4)
+    plant = SimulatedPlant(load_robot("licher2025"), PlantErrors.noiseless(), intervals=4)
     actuator = EmulatedActuator(STATION, plant)
     actuator.see(0.0)
     server = MotiveServer(lambda time: actuator.see(time).tip_pose, CALIBRATION)

@@ -18,7 +18,8 @@ from softcr_hardware.ethercat import emulator
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.blocks.command_packets import CommandPacket
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 
 NAMES = ("a", "b", "c")
 TRUE = np.array([10e3, 20e3, 30e3])
@@ -353,7 +354,7 @@ def test_what_hides_stays_within_its_stated_bound(line):
 @pytest.mark.parametrize(("line", "says"), [("", ""), ("chamber_2 slope 0.5", "chamber_2: air")])
 def test_the_bench_on_virtual_time_has_errors_and_typed_faults(line, says):
     robot = load_robot("licher2025")
-    plant = SimulatedPlant(robot, Mismatch(), SensorModel(), intervals=4)
+    plant = SimulatedPlant(robot, PlantErrors.noiseless(), intervals=4)
     figures = DeviceFigures(pressure_noise=100.0)
     bench = EmulatedBench(robot, plant, figures, ChamberErrors(fill_gain=0.95))
     driver = bench.driver

@@ -18,7 +18,8 @@ from softcr_hardware.ethercat.slave import INIT, OP, PREOP, SAFEOP, EmulatedSlav
 from softcr_hardware.ethercat.terminal_faults import TerminalFaults
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models import load_robot
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 
 STATION = load_station("licher2025")
 
@@ -222,7 +223,7 @@ def test_chambers_fill_to_the_supply_and_empty_when_the_terminal_is_dead():
 
 
 def test_the_rod_is_bent_by_the_emulated_chambers_as_by_the_plants_own():
-    plant = SimulatedPlant(load_robot("licher2025"), Mismatch(), SensorModel(), intervals=4)
+    plant = SimulatedPlant(load_robot("licher2025"), PlantErrors.noiseless(), intervals=4)
     actuator = EmulatedActuator(STATION, plant)
     volts = np.array([6.0, 5.0, 5.0])
     for step in range(1600):
@@ -237,7 +238,9 @@ def test_the_rod_is_bent_by_the_emulated_chambers_as_by_the_plants_own():
 def test_the_rod_feels_the_pressures_of_its_moment_whenever_it_is_asked():
     """A filling chamber against its analytic course; the master cycles, cameras look in between."""
     robot, opening = load_robot("licher2025"), 0.1
-    behind_valves, alone = (SimulatedPlant(robot, Mismatch(), SensorModel(), 3) for _ in range(2))
+    behind_valves, alone = (
+        SimulatedPlant(robot, PlantErrors.noiseless(), intervals=3) for _ in range(2)
+    )
     actuator = EmulatedActuator(STATION, behind_valves, AT_ONCE)
     volts = np.array([valve_volts(STATION.valve, opening), 5.0, 5.0])
     cameras = iter(0.0047 + np.arange(12) / 120)

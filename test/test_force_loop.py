@@ -20,7 +20,8 @@ from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.value_checks import check_value
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import BODY_POSES, RodPlant
 from softcr_studies.frame.cell import Cell
 from softcr_studies.loops.closed_loop import closed_loop
@@ -45,7 +46,7 @@ def test_a_plant_measures_the_poses_along_its_body():
         {"type": "pose", "name": "middle", "segment": "proximal", "noise": 2e-4},
         {"type": "pose", "name": "side", "at": 0.5, "offset": (0.0, 0.015, 0.0), "noise": 0.0},
     ])  # fmt: skip
-    simulated = SimulatedPlant(robot, Mismatch(), SensorModel(mocap_latency=1), 4)
+    simulated = SimulatedPlant(robot, PlantErrors.noiseless(), intervals=4, mocap_latency=1)
     plant = RodPlant.of(robot, simulated)
     assert BODY_POSES in plant.topics
     assert BODY_POSES not in plant.measure(5)  # nor is there a tip
@@ -94,11 +95,8 @@ def heard(robot, **settings):
     """What an estimator is told of each of a few ticks, some without further sensors."""
     given = {"robot": robot.name, "intervals": 2, "rate_hz": 50.0, "pressure_filter": False}
     given |= settings
-    listener = []
-    block = EstimatorBlock(
-        robot, EstimatorBlock.settings_of(given),
-        lambda context: listener.append(Listener()) or listener[0],
-    )  # fmt: skip
+    block = EstimatorBlock(robot, EstimatorBlock.settings_of(given))
+    block.estimator = listener = Listener()
     pose = Pose(np.array([0.0, 0.0, 0.2]), np.array([0.0, 0.0, 0.0, 1.0]))
     values = {
         "pressure/state": np.zeros(len(robot.actuators)), "mocap/tip/pose": pose,
@@ -112,7 +110,7 @@ def heard(robot, **settings):
         samples = {n: Sample(n, stamp, values[n], 0.0) for n in present if n in values}
         list(block.tick(stamp, samples))
         patience.append([each.patience_now() for each in block.inputs[2:]])
-    return topics, listener[0].told, patience, block.warnings()
+    return topics, listener.told, patience, block.warnings()
 
 
 def test_an_estimator_is_told_what_its_settings_ask_for(monkeypatch):
@@ -216,7 +214,8 @@ def test_an_estimate_bent_more_than_its_model_holds_is_not_published(moment, top
     )
     stub = SimpleNamespace(reset=lambda: None, update=lambda *_: told)
     settings = {"robot": robot.name, "intervals": 2, "pressure_filter": False}
-    block = EstimatorBlock(robot, EstimatorBlock.settings_of(settings), lambda context: stub)
+    block = EstimatorBlock(robot, EstimatorBlock.settings_of(settings))
+    block.estimator = stub
     pose = Pose(np.array([0.0, 0.0, 0.1]), np.array([0.0, 0.0, 0.0, 1.0]))
     values = {"pressure/state": np.zeros(3), "mocap/tip/pose": pose}
     samples = {name: Sample(name, 10**7, value, 0.0) for name, value in values.items()}

@@ -13,7 +13,6 @@ import pytest
 from domains import fresh_domain
 
 from softcr_control.goals.block import POSE
-from softcr_control.goals.workspace import ArmTipSolver
 from softcr_models import load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
@@ -37,7 +36,7 @@ NEAR = (0.03, 0.02, 0.165)  # of licher2025 [m]
 def bent(robot):
     """(3,) where an arm's tip is with all sections bent alike, and its length [m]."""
     arm = load_robot(robot, ("arm",))
-    reach = ArmTipSolver(arm)
+    reach = arm.tip_solver()
     return reach.tip(np.tile([0.2, 0.1], len(arm.model_lengths))), arm.model_lengths.sum()
 
 
@@ -45,7 +44,7 @@ class Person(BlockBase):
     """Somebody who publishes a goal and, three frames later, asks for it."""
 
     kinds = ("arm",)
-    inputs = (Input("mocap/arm/poses", "lead"),)
+    inputs = (Input("mocap/body/poses", "lead"),)
     outputs = (POSE,)
     frames, goal, ask = 0, np.zeros(3), None
 

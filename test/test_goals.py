@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from softcr_control.goals.block import PATH, POSE, STATE, STREAM, GoalReference
 from softcr_control.goals.motion import Limits, OnPath, Path, Point, pursued
-from softcr_control.goals.workspace import ArmTipSolver, ModelTipSolver, Workspace
+from softcr_control.goals.workspace import ModelTipSolver, Workspace
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.prediction import RodPrediction
@@ -171,14 +171,14 @@ def test_a_way_keeps_the_rate_of_the_inputs(rod_workspace):
 
 
 def test_an_arm_reaches_the_tips_of_its_bent_sections():
-    workspace = Workspace(ArmTipSolver(ARM), tolerance=2e-3)
+    workspace = Workspace(ARM.tip_solver(), tolerance=2e-3)
     straight = ARM.model_lengths.sum()
     np.testing.assert_allclose(
         workspace.rest, Rotation.from_euler("xyz", ARM.base_orientation).apply([0, 0, straight]),
         atol=1e-9,
     )  # fmt: skip
     bends = np.tile([0.3, -0.2], len(ARM.model_lengths))
-    goal = ArmTipSolver(ARM).tip(bends)
+    goal = ARM.tip_solver().tip(bends)
     assert workspace.numbers_at(goal)[1] < 1e-4
     far = np.array([0.0, 0.0, 2.0 * straight])
     assert "outside of the workspace" in workspace.way(workspace.rest, far[None], 0.1).problem
@@ -482,9 +482,9 @@ def test_an_arm_is_sent_where_its_controller_follows():
     chosen = {"robot": "dalenberg_robot1", "horizon": 1, "mode": "lockstep", "speed": 0.2,
               "tolerance": 5e-3, "spacing": 0.05}  # fmt: skip
     block = GoalReference(ARM, GoalReference.settings_of(chosen))
-    assert (block.inputs[0].topic, block.outputs[0]) == ("mocap/arm/poses", "reference/output")
+    assert (block.inputs[0].topic, block.outputs[0]) == ("mocap/body/poses", "reference/output")
     rest = block.tip
-    goal = ArmTipSolver(ARM).tip(np.tile([0.2, 0.1], len(ARM.model_lengths)))
+    goal = ARM.tip_solver().tip(np.tile([0.2, 0.1], len(ARM.model_lengths)))
     now, tips, period = 10**9, [], block.settings.period
     turned = Goal(goal[None], "world", np.array([[1.0, 0.0, 0.0, 0.0]]))
     list(block.tick(now, {POSE: Sample(POSE, now, turned, 0.0)}))

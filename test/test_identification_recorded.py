@@ -42,7 +42,8 @@ from softcr_runtime.bags.signals import Signal
 from softcr_runtime.blocks.virtual_run import run_blocks
 from softcr_runtime.settings.command_line import new_app, run
 from softcr_runtime.wire.messages import pressures_to_message
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_studies.loops.virtual_runs import open_loop
 from softcr_tools import identified_robot
@@ -161,8 +162,10 @@ def test_a_motion_alone_gives_what_rests_would_have_given(files):
 def bag(tmp_path_factory):
     """A plant that rests, moves for two seconds and rests; its bag tells what was played."""
     robot = hidden_robot(ROBOT)
-    sensors = SensorModel(tip_noise=1e-4, pressure_noise=20.0, force_noise=0.01, moment_noise=2e-4)
-    plant = RodPlant.of(robot, SimulatedPlant(robot, Mismatch(), sensors, 4))
+    noise = PlantErrors.noiseless(
+        tip_noise=1e-4, pressure_noise=20.0, force_noise=0.01, moment_noise=2e-4
+    )
+    plant = RodPlant.of(robot, SimulatedPlant(robot, noise, intervals=4))
     times = signals.time_grid(3.6, PERIOD)
     commands = np.zeros((len(times), CHAMBERS))
     moving = (times > 1.2) & (times < 3.2)

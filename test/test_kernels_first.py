@@ -74,6 +74,9 @@ def bare_machine(monkeypatch, tmp_path):
     return ends_with
 
 
+OF_STRAINS = "softcr_papers.valadas2024.strain.warm_up:KERNELS"
+
+
 def test_the_line_is_said_before_and_the_duration_after_and_only_once(bare_machine):
     text = io.StringIO()
     console = Console(file=text, width=200)
@@ -99,7 +102,7 @@ def test_only_what_a_run_needs_is_compiled(bare_machine):
         (load_robot("licher2025_chain"), {}, ["rod", "chain"]),
         (two, {"obstacles": True}, ["rod", "fittings", "contact"]),
         (load_robot("dalenberg_robot1", ("arm",)), {}, ["constant_curvature"]),
-        (load_robot("pcs_one_segment", ("strain",)), {}, ["strain"]),
+        (load_robot("pcs_one_segment", ("strain",)), {}, [OF_STRAINS]),
     ):
         assert warm_up.needed_kernels(robot, **around) == expected
     assert main(["up", "simulation", "--robot", "two_segments", "--obstacles", "ball"]) == 2

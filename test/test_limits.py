@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softcr_control.command_limits import limit_command
 from softcr_control.predictive.knots import Knots, even_knots
 from softcr_control.predictive.limits import largest_steps, limit_knots
-from softcr_models.limits import limit_command
 
 LOW, HIGH, RATE, DT = 0.0, 1e5, 1e6, 0.01  # at most 10 kPa per tick
 

@@ -12,15 +12,13 @@ from scipy.spatial.transform import Rotation
 
 from softcr_estimation import (
     EstimatorError,
-    EstimatorSettings,
     ModelEstimator,
     ModelEstimatorSettings,
 )
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.filters.joint_vector import JointVector
-from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
+from softcr_estimation.model_filter import ModelFilter
 from softcr_models import CosseratRod, load_robot
-from softcr_models.constant_curvature.arm_model import ArmModel
 from softcr_models.model import (
     TIP,
     Group,
@@ -31,7 +29,8 @@ from softcr_models.model import (
     nominal_parameters,
 )
 from softcr_models.prediction import RodPrediction
-from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.arm import load_arm
+from softcr_papers.dalenberg2024.arm_model import ArmModel
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 
 DT = 1 / 70
@@ -94,10 +93,9 @@ def test_on_a_linear_model_it_is_the_kalman_filter(weights):
         state_deviations={f"x{i}": 1.0 / model.state.scale[i] for i in range(4)},
         measurement_noises=noises,
         gate_probability=1.0 - 1e-14,
-        period=1.0,
         **weights,
     )
-    estimator = ModelEstimator(model, settings)
+    estimator = ModelEstimator(model, settings, 1.0)
     before = np.array([1.0, 2.0])
     first = estimator.start(before, 0.0)
     np.testing.assert_allclose(first.state, model.equilibrium(before, None), rtol=1e-12)
@@ -361,8 +359,12 @@ def test_settings_that_the_model_does_not_know_are_refused_by_name(settings, wor
 
 
 @pytest.mark.parametrize(
-    "setting", [{"noises": {"tilt": -1.0}}, {"deviations": {"tilt": 0.0}}, {"q": 1.0}]
-)
+    "setting",
+    [
+        {"noises": {"tilt": -1.0}}, {"deviations": {"tilt": 0.0}}, {"q": 1.0}, {"filter": "pf"},
+        {"state_noise": 0.0}, {"position_noise": np.nan}, {"alpha": -1.0},
+    ],
+)  # fmt: skip
 def test_numbers_out_of_range_are_refused(setting):
     with pytest.raises(ValidationError, match=next(iter(setting))):
         ModelEstimatorSettings(**setting)
@@ -453,7 +455,10 @@ def test_repairs_are_counted_from_each_start():
     for start in (0.0, 10.0):
         assert estimator.start(np.array([0.4]), start).repairs == 0
         for k in range(1, 4):
-            assert estimator.update(np.array([0.4]), {}, start + k * DT).repairs == k
+            estimate = estimator.update(np.array([0.4]), {}, start + k * DT)
+            assert estimate.repairs == k
+            assert np.isfinite(estimate.state).all()
+            assert np.isfinite(estimate.covariance).all()
 
 
 # --- the rod ------------------------------------------------------------------------------------
@@ -464,27 +469,15 @@ def rod():
     return RodPrediction(CosseratRod(load_robot("licher2025"), 2), single_precision=False)
 
 
-def test_a_rods_own_names_and_the_models_description_tell_the_same_numbers(rod):
-    own = JointVector(rod, EstimatorSettings().general())
-    described = JointVector(rod, ModelEstimatorSettings())
-    # as if a user had written every default down
-    written = EstimatorSettings(**EstimatorSettings().model_dump(exclude_none=True))
-    for vector in (described, JointVector(rod, written.general())):
-        assert vector.names == own.names
-        for numbers in ("noise", "deviation", "low", "high"):
-            np.testing.assert_allclose(getattr(vector, numbers), getattr(own, numbers), rtol=1e-15)
-
-
-def test_an_entry_by_name_counts_before_a_rods_own_name(rod):
-    settings = EstimatorSettings(
-        tip_mass_noise=0.01, bending_compliance_noise=0.02, noises={"tip_mass": 0.03},
-        velocity_noise=0.5, pressure_offset_noise=7.0, pressure_gain_deviation=0.2,
-        deviations={"pressure_gain_2": 0.4},
+def test_an_entry_by_name_counts_before_one_of_its_group(rod):
+    settings = ModelEstimatorSettings(
+        noises={"tip_mass": 0.03, "pressure_offsets": 7.0}, state_noises={"velocity": 0.5},
+        deviations={"pressure_gains": 0.2, "pressure_gain_2": 0.4},
     )  # fmt: skip
-    vector = JointVector(rod, settings.general())
+    vector = JointVector(rod, settings)
     noise = dict(zip(vector.names, vector.noise[rod.state.size :], strict=True))
     deviation = dict(zip(vector.names, vector.deviation[rod.state.size :], strict=True))
-    assert (noise["tip_mass"], noise["bending_compliance"]) == (0.03, 0.02)
+    assert noise["tip_mass"] == 0.03
     assert noise["pressure_offset_3"] == pytest.approx(7e-3)
     gains = [deviation[f"pressure_gain_{i}"] for i in (1, 2, 3)]
     assert gains == [0.2, 0.4, 0.2]
@@ -539,8 +532,8 @@ def test_points_along_a_rod_sharpen_its_shape(rod):
 @pytest.mark.parametrize("kind", FILTERS)
 def test_a_node_told_of_no_orientation_uses_positions_and_passes_warnings_on(kind):
     plant, context = SwingPlant(0.2, tilt=0.9), EstimationContext(None, Swing(), DT)
-    settings = ModelFilterSettings(filter=kind, parameters=("tilt",))
-    node, direct = ModelFilter(context, settings), ModelEstimator(Swing(), settings_of(kind))
+    settings = ModelEstimatorSettings(filter=kind, parameters=("tilt",))
+    node, direct = ModelFilter(context, settings), ModelEstimator(Swing(), settings, DT)
     whole = ModelFilter(context, settings.model_copy(update={"use_orientation": True}))
     first = plant.read(0.0)
     node.update(first, {}, 0.0)
@@ -557,10 +550,6 @@ def test_a_node_told_of_no_orientation_uses_positions_and_passes_warnings_on(kin
     assert node.warnings() == expected.warnings() != []
     node.reset()
     assert node.warnings() == []
-
-
-def settings_of(kind):
-    return ModelEstimatorSettings(filter=kind, parameters=("tilt",), period=DT)
 
 
 # --- other robots -------------------------------------------------------------------------------

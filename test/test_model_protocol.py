@@ -10,13 +10,14 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from softcr_models import UserError, load_robot
-from softcr_models.constant_curvature.arm_dynamics import ArmDynamics, TendonGains
-from softcr_models.constant_curvature.arm_model import ArmModel, ArmModelSettings
 from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
-from softcr_models.robots.robot import load_arm, load_strain_arm
+from softcr_papers.dalenberg2024.arm import load_arm
+from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
+from softcr_papers.dalenberg2024.arm_model import ArmModel, ArmModelSettings
+from softcr_papers.dalenberg2024.arm_plant import ArmPlant
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
-from softcr_simulation.arm_plant import ArmPlant
+from softcr_papers.valadas2024.strain.arm import load_strain_arm
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
 STRAIN = load_strain_arm("pcs_two_segments")
@@ -330,14 +331,14 @@ def test_an_arm_predicts_a_plant_of_more_bodies():
     numbers, wanted = nominal_parameters(model.parameters)[None], np.zeros(9)
     wanted[[0, 3, 6]] = -0.01, -0.03, -0.05
     state = model.equilibrium(np.zeros(9), numbers[0])[None]
-    rest = plant.measure(0).true_tip_pose[:3, 3]
+    rest = plant.sensed(0).true_tip_pose[:3, 3]
     errors, ways = [], []
     for tick in range(50):
         command = min(1.0, (tick + 1) / 20.0) * wanted
         plant.follow(command)
         plant.advance(0.02)
         state = model.step(state, command[None], command[None], numbers, 0.02)
-        true = plant.measure(0).true_tip_pose[:3, 3]
+        true = plant.sensed(0).true_tip_pose[:3, 3]
         tip = model.observe((TIP,), state, None, numbers)[TIP][0, :, 3]
         errors.append(np.linalg.norm(tip - true))
         ways.append(np.linalg.norm(true - rest))
@@ -349,7 +350,7 @@ def test_racks_are_where_the_arm_measures_them():
     model, plant = ArmModel.of_robot(ARM, ArmModelSettings(sections="bodies")), ArmPlant(ARM)
     plant.follow(inputs_of(model, seed=9, share=0.3))
     plant.advance(0.5)
-    sample = plant.measure(0)
+    sample = plant.sensed(0)
     state = np.zeros((1, model.state.size))
     state[0, :15] = sample.q
     found = model.observe(tuple(model.outputs), state, None, np.array([[1.0, 0.0]]))
@@ -376,7 +377,11 @@ def test_names_that_mean_no_model_get_one_line(tmp_path):
     file.write_text("class Mine:\n    pass\n\nclass Broken(\n")
     (tmp_path / "other.py").write_text("class Mine:\n    pass\n")
     for name, complaint in (
-        ("spring", "did you mean strain\\? known are rod, ddpinn, arm, strain, constant_curvature"),
+        (
+            "spring",
+            "did you mean strain\\? known are rod, ddpinn, arm, constant_curvature, "
+            "reference, strain",
+        ),
         ("no.such.module:Model", "no module no"),
         (
             "softcr_models.prediction:Nothing",
@@ -422,9 +427,9 @@ def test_each_name_of_the_house_leads_to_a_class():
 
 def test_importing_compiles_and_opens_nothing(tmp_path):
     names = "softcr_control, softcr_estimation, softcr_models.models"
-    names += ", softcr_models.constant_curvature.arm_model"
+    names += ", softcr_papers.dalenberg2024.arm_model"
     names += ", softcr_papers.mehl2024.section_model"
-    names += ", softcr_models.strain.strain_model"
+    names += ", softcr_papers.valadas2024.strain.strain_model"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", f"import {names}"], env=environment, check=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -299,16 +299,16 @@ def run_in(environment, cwd, *command):
 IN_THE_WHEEL = """
 import importlib, json, sys
 from softcr_models.files.config import config_directory
-from softcr_models.robots.robot import WORDS, available_robots, load_robot
+from softcr_models.robots.robot import available_robots, load_robot
 from softcr_models.surrogate.files import available_networks
 from softcr_models.files.yaml_files import available
 from softcr_runtime.settings import registry
 from softcr_studies.frame.catalogue import study_files
-robots = available_robots(tuple(WORDS))
+robots = available_robots(None)
 print(json.dumps({
     "modules": [importlib.import_module(name).__file__ for name in sys.argv[1:]],
     "config": str(config_directory()),
-    "robots": [load_robot(name, tuple(WORDS)).name for name in robots],
+    "robots": [load_robot(name, None).name for name in robots],
     "controllers": available("controllers"),
     "surrogates": available_networks(),
     "registered": [registry.resolve("controller", n).__module__ for n in ("nempc", "rod_mpc")],

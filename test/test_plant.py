@@ -5,7 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from softcr_models import CosseratRod, load_robot
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -21,7 +22,9 @@ def moved(plant, cycles):
 
 def test_a_plant_of_tendons_follows_tensions_at_once_and_within_its_limits():
     arm = load_robot("tendon_arm")
-    plant = SimulatedPlant(arm, Mismatch(), SensorModel(pressure_noise=1e3, tension_noise=0.01), 4)
+    plant = SimulatedPlant(
+        arm, PlantErrors.noiseless(pressure_noise=1e3, tension_noise=0.01), intervals=4
+    )
     plant.follow(np.array([0.3, -1.0, 0.0, 2.0]))
     assert plant.command.tolist() == [0.3, 0.0, 0.0, 0.5]
     plant.follow(np.array([0.3, 0.0, 0.0, 0.0]))
@@ -44,7 +47,7 @@ def test_a_plant_of_tendons_follows_tensions_at_once_and_within_its_limits():
 
 def test_motion_and_base_wrench_are_those_of_the_equations():
     """Lag and rod together, by scipy's Radau at a tight tolerance, on a small grid."""
-    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 4)
+    plant = SimulatedPlant(ROBOT, PlantErrors.noiseless(), intervals=4)
     rod, lag = CosseratRod(ROBOT, 4), ROBOT.pressure_lag
     state, pressures = rod.equilibrium(np.zeros(3)), np.zeros(3)
     for cycle in range(10):
@@ -65,7 +68,7 @@ def test_motion_and_base_wrench_are_those_of_the_equations():
 
 
 def test_valves_keep_their_limits_and_vent():
-    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 3)
+    plant = SimulatedPlant(ROBOT, PlantErrors.noiseless(), intervals=3)
     plant.follow(np.array([1e9, -1e9, 2e4]))
     assert plant.command.tolist() == [ROBOT.pressure_limits.maximum, 0.0, 2e4]
     for _ in range(20):
@@ -78,7 +81,7 @@ def test_valves_keep_their_limits_and_vent():
 
 
 def test_a_late_camera_shows_the_past():
-    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(mocap_latency=2), 3)
+    plant = SimulatedPlant(ROBOT, PlantErrors.noiseless(), intervals=3, mocap_latency=2)
     seen, true = [], []
     for stamp in range(1, 6):
         plant.follow(np.array([5e4, 0.0, 0.0]))
@@ -92,15 +95,15 @@ def test_a_late_camera_shows_the_past():
 
 
 def test_noise_belongs_to_the_seed():
-    sensors = SensorModel(2e-4, 10.0, 0.02, 5e-4, 0, 7)
-    first, again = (SimulatedPlant(ROBOT, Mismatch(), sensors, 3).measure(1) for _ in range(2))
+    noise = PlantErrors(tip_noise=2e-4, pressure_noise=10.0, force_noise=0.02, moment_noise=5e-4)
+    first, again = (SimulatedPlant(ROBOT, noise, 7, 3).measure(1) for _ in range(2))
     assert np.array_equal(first.tip_pose, again.tip_pose)
     assert np.array_equal(first.wrench, again.wrench)
     assert not np.array_equal(first.tip_pose, first.true_tip_pose)
 
 
 def test_imposed_pressures_are_there_at_once():
-    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 3)
+    plant = SimulatedPlant(ROBOT, PlantErrors.noiseless(), intervals=3)
     plant.impose(0.0, 4.0, np.zeros(1), np.array([[2e4, 1e4, 0.0]]))
     steady = plant.rod.tip_pose(plant.rod.equilibrium(np.array([2e4, 1e4, 0.0])))
     assert plant.measure(1).true_tip_pose[:3, 3] == pytest.approx(steady[:3, 3], abs=2e-3)

@@ -14,7 +14,7 @@ from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.identification.stages import Identified, _of_chain
 from softcr_estimation.identification.stretches import Samples
-from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
+from softcr_estimation.model_filter import ModelFilter
 from softcr_models import CosseratRod, load_robot
 from softcr_models.arguments import ArgumentError
 from softcr_models.chain.identification import identify_chain
@@ -542,4 +542,4 @@ def test_a_marker_is_not_looked_for_without_the_tips_pose(robot, model):
     context = EstimationContext(robot, model, DT)
     told = {"parameters": ("marker_offset_x",), "use_base_wrench": True}
     with pytest.raises(UserError, match="use_tip_pose = False with marker_offset_x: no other sens"):
-        ModelFilter(context, ModelFilterSettings(use_tip_pose=False, **told))
+        ModelFilter(context, ModelEstimatorSettings(use_tip_pose=False, **told))

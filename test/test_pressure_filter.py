@@ -203,5 +203,5 @@ def test_it_can_be_switched_off_and_robots_without_a_lag_hear_no_commands():
     arm = load_robot("dalenberg_robot1", ("arm",))
     told = {"robot": "dalenberg_robot1", "estimator": "test_pressure_filter:Tip"}
     led_by_tendons = EstimatorBlock(arm, EstimatorBlock.settings_of(told))
-    assert [each.topic for each in led_by_tendons.inputs] == ["tendon/state", "mocap/arm/poses"]
+    assert [each.topic for each in led_by_tendons.inputs] == ["tendon/state", "mocap/body/poses"]
     assert "pressure_filter" not in led_by_tendons.describe()

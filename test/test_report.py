@@ -661,8 +661,9 @@ def test_the_report_says_what_of_the_plant_is_exact_and_what_is_not(tmp_path):
         "bending_compliance": -0.05, "damping": 0.0, "intervals": 10, "tip_noise_mm": 0.2,
         "pressure_noise_pa": 0.0, "missing_poses": 0.2,
     }  # fmt: skip
-    settings = {"plant": "rod", "force_noise": 0.02, "moment_noise": 0.0}
-    messages = [*closed_loop(1.0), *told_by_plant(settings, mismatch)]
+    errors = {"force_noise": 0.02, "moment_noise": 0.0}
+    said = told_by_plant({"plant": "rod"}, mismatch, plant_errors=errors)
+    messages = [*closed_loop(1.0), *said]
     write_bag(tmp_path / "bag", messages)
     summary = report.build(tmp_path / "bag", tmp_path)
     plant = json.loads((tmp_path / "summary.json").read_text())["plant"]
@@ -688,7 +689,7 @@ def test_the_report_says_what_of_the_plant_is_exact_and_what_is_not(tmp_path):
 def test_the_report_says_what_a_structural_plant_is(tmp_path):
     errors = {"bending_factor": 0.95, "pressure_bias": [300.0, -200.0, 100.0], "hose_pole": 60.0}
     mismatch = {"bending_compliance": -0.05, "intervals": 20, "pressure_noise_pa": 0.0}
-    settings = {"plant_errors": "typical", "force_noise": -1.0}
+    settings = {"plant_errors": "typical"}
     said = told_by_plant(settings, mismatch, plant_model="beam", plant_errors=errors)
     write_bag(tmp_path / "bag", [*closed_loop(1.0), *said])
     summary = numbers_of(tmp_path / "bag")

@@ -15,8 +15,11 @@ PAGES = {name: write() for name, write in robot_schema.pages().items()}
 @pytest.mark.parametrize(
     ("page", "row"),
     [
-        ("robots.md", "| `four_chambers` | `rod` | 1 | 4 chambers | invented example, hanging, "),
-        ("robots.md", "| `dalenberg_robot1` | `arm` | 5 | 9 tendons |"),
+        (
+            "robots.md",
+            "| `four_chambers` | `rod` | 200 mm | 4 pressures | invented ",
+        ),
+        ("robots.md", "| `dalenberg_robot1` | `arm` | 600 mm | 9 tendons |"),
         ("robot_rod.md", "| `length` | m | number above 0 | required | reference length"),
         ("robot_rod.md", "| `segments` |   | list of 1 to 8, each Segment | required |"),
         (

@@ -14,9 +14,8 @@ from softcr_runtime.blocks.values import PointForces
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.value_checks import check_value
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import (
-    Mismatch,
-    SensorModel,
     SimulatedPlant,
     Surroundings,
     with_payload,
@@ -32,7 +31,9 @@ def plant_under(*loads, robot=TWO):
     """A plant without noise under loads given as mappings, damped so that it comes to rest."""
     script = LoadScript.model_validate({"loads": loads})
     around = Surroundings(loads=script)
-    return SimulatedPlant(robot, Mismatch(damping_factor=20.0), SensorModel(), 3, around)
+    return SimulatedPlant(
+        robot.scaled(damping=20.0), PlantErrors.noiseless(), intervals=3, surroundings=around
+    )
 
 
 def settled(plant, seconds=4.0):
@@ -153,7 +154,7 @@ def test_a_load_behind_a_connector_acts_there():
 
 
 def test_a_script_that_has_not_begun_changes_nothing(loaded):
-    plain = SimulatedPlant(TWO, Mismatch(damping_factor=20.0), SensorModel(), 3)
+    plain = SimulatedPlant(TWO.scaled(damping=20.0), PlantErrors.noiseless(), intervals=3)
     waiting = plant_under({**PULL, "start": 1e3})
     for plant in (plain, waiting):
         plant.follow(np.array([2e4, 0.0, 1e4, 0.0, 1e4, 0.0]))
@@ -169,8 +170,8 @@ def test_a_script_that_has_not_begun_changes_nothing(loaded):
 
 
 def test_a_payload_weighs_on_the_base():
-    heavy = SimulatedPlant(TWO, Mismatch(payload=0.1), SensorModel(), 3)
-    plain = SimulatedPlant(TWO, Mismatch(), SensorModel(), 3)
+    heavy = SimulatedPlant(TWO, PlantErrors.noiseless(payload_mass=0.1), intervals=3)
+    plain = SimulatedPlant(TWO, PlantErrors.noiseless(), intervals=3)
     change = heavy.measure(1).wrench - plain.measure(1).wrench
     assert np.linalg.norm(change[:3]) == pytest.approx(0.1 * TWO.gravity, rel=2e-3)
 
@@ -183,7 +184,7 @@ def test_heavy_payloads_stretch_a_hanging_robot():
     stretch lean over, and the rod gets longer still.
     """
     for payload, leans in ((3.0, False), (5.0, True)):
-        plant = SimulatedPlant(TWO, Mismatch(payload=payload), SensorModel(), 5)
+        plant = SimulatedPlant(TWO, PlantErrors.noiseless(payload_mass=payload), intervals=5)
         below, stretched = payload + TWO.payload.mass, 0.0
         for k in (1, 0):
             segment, connector = TWO.segments[k], TWO.segments[k].connector
@@ -205,8 +206,8 @@ def test_a_payload_that_has_no_steady_state_is_refused(monkeypatch):
         raise EquilibriumError("no steady state")
 
     monkeypatch.setattr(CosseratRod, "equilibrium", ends)
-    with pytest.raises(UserError, match="payload = 5 kg: robot two_segments cannot bear it: no"):
-        SimulatedPlant(TWO, Mismatch(payload=5.0), SensorModel(), 3)
+    with pytest.raises(UserError, match="payload_mass = 5 kg: robot two_segments cannot bear"):
+        SimulatedPlant(TWO, PlantErrors.noiseless(payload_mass=5.0), intervals=3)
 
 
 def test_where_a_weight_can_no_longer_be_followed_is_told(monkeypatch):
@@ -313,7 +314,7 @@ def test_distances_of_obstacles():
 
 
 def test_the_plant_tells_its_loads():
-    settings = RodPlantSettings(intervals=3, loads="tip_pull", payload=0.02)
+    settings = RodPlantSettings(intervals=3, loads="tip_pull", errors="payload_mass=0.02")
     plant = RodPlant(TWO, settings)
     plant.advance(1.5)
     values = plant.measure(5)

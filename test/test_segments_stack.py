@@ -15,7 +15,8 @@ from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError, cloud_fields, cloud_values
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_studies.frame.cell import Cell
 from softcr_studies.loops.closed_loop import closed_loop
 from softcr_tools import cli
@@ -130,7 +131,7 @@ def test_a_reference_stands_at_the_nodes_of_the_controllers_rod():
 
 
 def test_tendons_without_lag_follow_within_a_cycle_and_their_limits():
-    plant = SimulatedPlant(TENDONS, Mismatch(), SensorModel(tension_noise=0.01, seed=3), 4)
+    plant = SimulatedPlant(TENDONS, PlantErrors.noiseless(tension_noise=0.01), 3, 4)
     plant.follow(np.array([0.3, -1.0, 0.0, 9.0]))
     plant.advance(0.01)
     assert plant.pressures == pytest.approx([0.3, 0.0, 0.0, 0.5])

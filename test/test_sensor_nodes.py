@@ -28,7 +28,8 @@ from softcr_models.errors import UserError
 from softcr_runtime.wire.diagnostics import OK, STALE, WARN, diagnostics_from_message
 from softcr_runtime.wire.messages import from_stamp, pose_from_message, wrench_from_message
 from softcr_runtime.wire.topics import TOPICS, qos
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 
 CALIBRATION = load_calibration("licher2025")
 LENIENT = {"limits.oldest": 10.0}  # this machine is busy
@@ -37,8 +38,8 @@ LENIENT = {"limits.oldest": 10.0}  # this machine is busy
 @pytest.fixture(scope="module")
 def actuator():
     """A rod of few intervals, at rest."""
-    sensors = SensorModel(tip_noise=5e-5)
-    plant = SimulatedPlant(load_robot("licher2025"), Mismatch(), sensors, intervals=4)
+    noise = PlantErrors.noiseless(tip_noise=5e-5)
+    plant = SimulatedPlant(load_robot("licher2025"), noise, intervals=4)
     made = EmulatedActuator(load_station("licher2025"), plant)
     made.see(time.monotonic())
     return made

@@ -5,7 +5,8 @@ import yaml
 
 from softcr_models import load_robot
 from softcr_models.files.config import config_directory
-from softcr_simulation.plants import RodPlant, TendonArmPlant
+from softcr_papers.dalenberg2024.arm_plant import TendonArmPlant
+from softcr_simulation.plants import RodPlant
 
 ROBOTS = config_directory() / "robots"
 
@@ -22,6 +23,8 @@ def test_positions_are_as_noisy_as_the_file_or_the_settings_say(tmp_path, name, 
     robot = load_robot(path, ("rod", "arm"))
 
     def noise_mm(**told):
+        if plant is RodPlant:
+            told = {"errors": ",".join(f"{key}={value!r}" for key, value in told.items())}
         values = plant(robot, plant.Settings(**told)).describe()
         return values.get("plant_mismatch", values)["tip_noise_mm"]
 

@@ -286,9 +286,37 @@ def test_the_presets_are_for_other_robots_too(name):
     assert np.isfinite(plant.simulated.measure(1).true_tip_pose).all()
 
 
-def test_what_the_file_says_is_not_said_twice():
-    with pytest.raises(ValueError, match=r"tip_mass_factor = 1\.2: has no meaning with plant_err"):
-        RodPlantSettings(plant_errors="typical", tip_mass_factor=1.2)
+def test_an_error_given_alone_counts_before_the_one_of_the_file():
+    told = RodPlantSettings(
+        plant_errors="typical", errors="tip_mass_factor=1.2, lever_factor=[1.05, 1, 1]", intervals=5
+    )
+    errors = RodPlant(ROBOT, told, 3).simulated.errors
+    assert (errors.tip_mass_factor, errors.lever_factor) == (1.2, (1.05, 1.0, 1.0))
+    assert errors.hysteresis_share == 0.08  # of the file
+    usual = RodPlant(ROBOT, RodPlantSettings(plant_errors="same_structure", intervals=5), 3)
+    assert usual.simulated.errors == load_plant_errors("same_structure")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("bending_factor", r"errors: 'bending_factor' is not allowed: must be NAME=VALUE"),
+        ("bending_factor=soft", r"errors: 'bending_factor=soft' is not allowed"),
+        ("bending_factor=1,bending_factor=2", r"each name once"),
+        ("bending_factor=9", r"bending_factor: 9 is not allowed: must be from 0.2 to 5"),
+        ("bend=1", r"bend: unknown field"),
+        ("hose_pole=60", r"hose_pole: the plant has the equations of the model, allowed are base_"),
+    ],
+)
+def test_an_error_that_cannot_be_is_one_line(text, line):
+    with pytest.raises(UserError, match=line) as caught:
+        RodPlant(ROBOT, RodPlantSettings(errors=text, intervals=5))
+    assert "\n" not in str(caught.value)
+
+
+def test_loads_are_for_a_plant_with_the_equations_of_the_model():
+    with pytest.raises(ValueError, match=r"loads = 'tip_pull': has no meaning with plant_errors"):
+        RodPlantSettings(plant_errors="typical", loads="tip_pull")
 
 
 @pytest.mark.parametrize("name", ["till_tendon", "rao_two_segments"])

@@ -37,7 +37,7 @@ def test_a_pose_is_judged_by_place_and_axis():
 def test_gaps_are_those_of_the_thickest_point_that_is_nearest():
     """The arm straight beside the ball: its axis is the z axis."""
     robot = load_robot(arms.ROBOT)
-    rows = sum(interval_counts(CosseratRod(robot, arms.PLANT.intervals))) + len(robot.segments)
+    rows = sum(interval_counts(CosseratRod(robot, arms.PLANT_INTERVALS))) + len(robot.segments)
     places = np.zeros((1, rows, 3))
     places[0, :, 2] = np.linspace(0.0, 0.192, rows)
     # ball: centre (0.075, 0.010, 0.190), radius 0.035; the distal segment is 15 mm thick

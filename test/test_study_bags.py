@@ -13,8 +13,7 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_runtime.wire.messages import pressures_to_message
-from softcr_simulation.errors.different_plant import Difference
-from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
+from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop, with_errors
 from softcr_tools import report
 from softcr_tools.replay.offline import replay
 
@@ -24,8 +23,8 @@ ROBOT = load_robot("licher2025")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of one second on biased and noisy sensors, with poses missing, and its bag."""
-    difference = Difference(pressure_bias=(1e3, -1e3, 0.5e3), pressure_noise=100.0, dropout=0.2)
-    case = dataclasses.replace(FAST, duration=1.0, difference=difference)
+    errors = with_errors(pressure_bias=(1e3, -1e3, 0.5e3), pressure_noise=100.0, dropout=0.2)
+    case = dataclasses.replace(FAST, duration=1.0, errors=errors)
     path, source = tmp_path_factory.mktemp("bags") / "run", reference_of(ROBOT, case)
     trace = run_loop(ROBOT, case, source, "rod_mpc", (3, 4), bag=path)
     return case, trace, path
@@ -48,8 +47,8 @@ def test_a_bag_holds_what_the_loop_did(run):
     assert 0.5 * len(trace["times"]) < len(read.role("measured tip")) < len(trace["times"])
     # the first sample is of the vented plant, read by biased sensors
     first = read.role("readings").values[0]
-    assert first == pytest.approx(case.difference.pressure_bias, abs=400.0)
-    assert read.said("simulator", "plant_mismatch")["missing_poses"] == 0.2
+    assert first == pytest.approx(case.errors.pressure_bias, abs=400.0)
+    assert read.said("simulator", "plant_errors")["dropout"] == 0.2
 
 
 def test_a_replay_of_the_bag_is_equal_to_the_bit(run, tmp_path):

@@ -15,7 +15,7 @@ from softcr_models import load_robot
 from softcr_models.rod.description import rod_inputs
 from softcr_papers.licher2025.studies import adaptation, compliance
 from softcr_runtime.bags.reading import Bag
-from softcr_simulation.errors.different_plant import Difference, plant_of
+from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.control.rate import CASES as RATES
 from softcr_studies.frame.catalogue import load_study, study_files
 from softcr_studies.frame.cell import Cell
@@ -26,8 +26,10 @@ from softcr_studies.loops.tracking_loop import (
     FAST,
     Case,
     controller_parameters,
+    plant_of,
     reference_of,
     run_loop,
+    with_errors,
 )
 from softcr_studies.loops.tracking_study import METHODS, PREDICTIVE, SHIPPED
 from softcr_studies.robustness import model_errors
@@ -117,10 +119,12 @@ def test_found_is_when_the_estimate_stays_in_the_band():
 
 
 def test_the_plant_differs_where_the_case_says_so():
-    plant = plant_of(ROBOT, Difference(lever_factor=1.05, lag_pole=9.0), 1)
+    known = ROBOT.pressure_lag
+    errors = with_errors(lever_factor=(1.05, 1.0, 1.0), lag_pole_factor=9.0 / known.pole)
+    plant = plant_of(ROBOT, dataclasses.replace(FAST, errors=errors), 1).simulated
     assert plant.rod.intervals == 20
-    lag, known = plant.rod.robot.pressure_lag, ROBOT.pressure_lag
-    assert lag.pole == 9.0
+    lag = plant.rod.robot.pressure_lag
+    assert lag.pole == pytest.approx(9.0)
     assert lag.gain / lag.pole == pytest.approx(known.gain / known.pole)
     assert plant.rod.robot.chambers[0].lever_arm == pytest.approx(
         1.05 * ROBOT.chambers[0].lever_arm
@@ -128,8 +132,10 @@ def test_the_plant_differs_where_the_case_says_so():
     assert plant.rod.robot.chambers[1:] == ROBOT.chambers[1:]
     assert plant.rod.robot.bending_compliance == pytest.approx(0.95 * ROBOT.bending_compliance)
     assert plant.rod.robot.tip_mass == pytest.approx(1.1 * ROBOT.tip_mass)
-    softer = plant_of(ROBOT, adaptation.ADAPTIVE.difference, 1).rod.robot.bending_compliance
+    softer = plant_of(ROBOT, adaptation.ADAPTIVE, 1).simulated.rod.robot.bending_compliance
     assert softer == pytest.approx(45.0)
+    beam = plant_of(ROBOT, dataclasses.replace(FAST, errors=with_errors(hose_pole=60.0)), 1)
+    assert isinstance(beam.simulated, StructuralPlant)
 
 
 @pytest.mark.parametrize("name", TRACKING)
@@ -180,7 +186,7 @@ def test_a_fixed_compliance_stays_what_the_file_says():
 
 def test_an_arm_that_tendons_pull_is_tracked_too():
     arm = load_robot("tendon_arm")
-    case = Case("arm", ReferenceSettings(), 1.5, Difference(intervals=5), model_intervals=5)
+    case = Case("arm", ReferenceSettings(), 1.5, plant_intervals=5, model_intervals=5)
     run = run_loop(arm, case, reference_of(arm, case), "rod_mpc", (0, 0))
     assert np.ptp(run["wanted"], axis=0).max() > 5e-3
     assert run["error"][-30:].mean() < 5e-4
@@ -199,7 +205,7 @@ def test_a_short_search_for_the_compliance_makes_rows_and_a_bag(tmp_path):
 
 
 def test_no_stream_is_shared_by_plant_and_controller_and_methods_meet_the_same_noise():
-    case = dataclasses.replace(FAST, duration=0.1, difference=Difference(tip_noise=1e-3))
+    case = dataclasses.replace(FAST, duration=0.1, errors=with_errors(tip_noise=1e-3))
     seen = {}
     for method in ("nempc", "rod_mpc"):
         told = []
@@ -213,22 +219,26 @@ def test_no_stream_is_shared_by_plant_and_controller_and_methods_meet_the_same_n
     assert cell.stream("plant") != cell.stream("controller")
 
 
+def plant_of_case(case):
+    return {**case.errors.model_dump(), "intervals": case.plant_intervals, "late": case.latency}
+
+
 def test_the_map_of_model_errors_varies_one_thing_at_a_time(tmp_path):
     axes, runs = model_errors.AXES, model_errors.cases()
     assert len({case.name for case in runs}) == len(runs)
     assert len({dataclasses.replace(case, name="") for case in runs}) == len(runs)
     for axis in axes[:-1]:
-        assert axis.cases[axis.usual].difference == model_errors.USUAL
+        assert plant_of_case(axis.cases[axis.usual]) == plant_of_case(FAST)
         for cases, base in (
-            (axis.cases, model_errors.USUAL),
-            (axis.alone, model_errors.EXACT),
+            (axis.cases, FAST),
+            (axis.alone, dataclasses.replace(FAST, errors=model_errors.EXACT)),
         ):
             for case in cases.values():
-                values = vars(case.difference).items()
-                changed = [k for k, v in values if v != getattr(base, k)]
+                others = plant_of_case(base)
+                changed = [k for k, v in plant_of_case(case).items() if v != others[k]]
                 assert len(changed) <= 1, case.name
         assert bool(axis.alone) == bool(axis.calibration)
-        assert not axis.alone or axis.alone[axis.exact].difference == model_errors.EXACT
+        assert not axis.alone or axis.alone[axis.exact].errors == model_errors.EXACT
     found = {}
 
     def run(case, method, seed):
@@ -290,9 +300,7 @@ def test_rates_and_finer_models_reach_filter_and_controller():
 
 @pytest.mark.parametrize(("plant", "model"), [(5, 10), (20, 5), (40, 10)])
 def test_states_are_compared_at_nodes_that_plant_and_model_have(plant, model):
-    case = dataclasses.replace(
-        FAST, duration=0.2, difference=Difference(intervals=plant), model_intervals=model
-    )
+    case = dataclasses.replace(FAST, duration=0.2, plant_intervals=plant, model_intervals=model)
     run = run_loop(ROBOT, case, reference_of(ROBOT, case), "rod_mpc", (0, 0))
     assert len(run["state_error"]) == len(run["times"]) == 14
     assert (run["state_error"] < 0.1).all()
@@ -301,8 +309,8 @@ def test_states_are_compared_at_nodes_that_plant_and_model_have(plant, model):
 def test_latency_delays_what_is_sent():
     moved = {}
     for latency in (0, 2):
-        difference = Difference(latency=latency, tip_noise=0.0)
-        case = dataclasses.replace(FAST, duration=0.3, difference=difference)
+        quiet = with_errors(tip_noise=0.0)
+        case = dataclasses.replace(FAST, duration=0.3, errors=quiet, latency=latency)
         tips = run_loop(ROBOT, case, reference_of(ROBOT, case), "rod_mpc", (0, 0))["tips"]
         moved[latency] = int(np.argmax(np.linalg.norm(tips - tips[0], axis=1) > 1e-9))
     assert moved[2] == moved[0] + 2
@@ -333,7 +341,7 @@ def test_published_figures_stand_beside_the_controller_that_made_them():
 def test_the_baseline_learns_from_the_plant_of_the_case():
     """A step moves the tip two samples later, as in the loop; a biased sensor shifts the tips."""
     recipe = dataclasses.replace(QUICK, seconds=3.0, parts=1, settled=1.0)
-    quiet = Difference(tip_noise=0.0)
+    quiet = dataclasses.replace(FAST, errors=with_errors(tip_noise=0.0))
     [trial] = random_steps(ROBOT, quiet, recipe)
     assert trial.outputs.shape == trial.inputs.shape == (210, 3)
     assert 0.0 <= trial.inputs.min() < trial.inputs.max() <= 60e3
@@ -342,22 +350,23 @@ def test_the_baseline_learns_from_the_plant_of_the_case():
     assert moved[1] < 1e-9 < 1e-6 < moved[2]
     steps = np.flatnonzero(np.diff(trial.inputs, axis=0).any(axis=1))
     assert (np.diff(steps) >= 70 - 1).all()
-    [biased] = random_steps(ROBOT, Difference(tip_noise=0.0, pressure_bias=(2e3, 0, 0)), recipe)
+    errors = with_errors(tip_noise=0.0, pressure_bias=(2e3, 0, 0))
+    [biased] = random_steps(ROBOT, dataclasses.replace(FAST, errors=errors), recipe)
     assert np.abs(biased.outputs - trial.outputs).max() > 1e-3
 
 
 def test_what_the_baseline_learned_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(koopman_baseline, "VALIDATION", SHORT)
-    count, made = [], koopman_baseline.learned(ROBOT, Difference(), QUICK)
+    count, made = [], koopman_baseline.learned(ROBOT, FAST, QUICK)
     monkeypatch.setattr(koopman_baseline, "learned", lambda *asked: count.append(1) or made)
-    first = baseline(ROBOT, Difference(), QUICK)
-    again = baseline(ROBOT, Difference(), QUICK)
+    first = baseline(ROBOT, FAST, QUICK)
+    again = baseline(ROBOT, FAST, QUICK)
     assert len(count) == 1
     np.testing.assert_array_equal(again.model.transition, first.model.transition)
     [description] = cache_directory().glob("*.json")
     description.write_text("{")
-    baseline(ROBOT, Difference(), QUICK)
+    baseline(ROBOT, FAST, QUICK)
     assert len(count) == 2
 
 
@@ -380,7 +389,7 @@ def test_processes_that_ask_at_once_learn_once(tmp_path, monkeypatch):
         koopman_baseline, "save_design",
         lambda stem, made: stem.with_suffix(".json").write_text("{}") and stem.write_text("made"),
     )  # fmt: skip
-    asking = [context.Process(target=baseline, args=(ROBOT, Difference())) for _ in range(4)]
+    asking = [context.Process(target=baseline, args=(ROBOT, FAST)) for _ in range(4)]
     for process in asking:
         process.start()
     for process in asking:
@@ -391,6 +400,6 @@ def test_processes_that_ask_at_once_learn_once(tmp_path, monkeypatch):
 
 
 def test_a_case_has_the_teacher_that_it_names():
-    changed = Case("", FAST.reference, difference=Difference(latency=1), learned_on=Difference())
-    assert changed.teacher == Difference()
+    changed = Case("", FAST.reference, latency=1, learned_on=FAST)
+    assert changed.teacher == FAST
     assert dataclasses.replace(changed, learned_on=None).teacher.latency == 1

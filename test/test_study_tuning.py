@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from softcr_control.controller_file import named_settings
-from softcr_estimation import EstimatorSettings, RodEstimator
+from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.catalogue import load_study
 from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.search import Tried, ranked
 from softcr_studies.frame.table import read_table
+from softcr_studies.loops.tracking_loop import with_errors
 from softcr_studies.tuning import controllers, tuned
 from softcr_studies.tuning import filter as filter_study
 from softcr_studies.tuning.controllers import (
@@ -54,12 +53,13 @@ from softcr_studies.tuning.parameters import (
     NEMPC,
     ROD_MPC,
     WEIGHTS,
+    filter_settings,
     published_values,
 )
 
 ROBOT = load_robot("licher2025")
 PAIR = FILTER[:2]
-START = {"velocity_noise": 0.01, "angular_velocity_noise": 0.01}
+START = {"state_noises.velocity": 0.01, "state_noises.angular_velocity": 0.01}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_a_position_in_the_box_is_a_value_in_its_range_and_back(shares):
     for parameter, share in zip(FILTER, shares, strict=True):
         assert parameter.range.low <= values[parameter.name] <= parameter.range.high
         assert parameter.range.share_of(values[parameter.name]) == pytest.approx(share, abs=1e-9)
-    EstimatorSettings(**values)  # accepted
+    filter_settings(values)  # accepted
 
 
 def test_published_values_stand_in_the_table_as_they_were_printed():
@@ -88,8 +88,8 @@ def test_published_values_stand_in_the_table_as_they_were_printed():
             assert parameter.printed(parameter.setting(printed)) == pytest.approx(printed)
     # R = 2.59e-8 m^2; q_velo = 8.92e-6 a tick of 1/70 s
     noises = published_values(FILTER)
-    assert noises["tip_position_noise"] == pytest.approx(1.609e-4, rel=1e-3)
-    assert noises["velocity_noise"] == pytest.approx(math.sqrt(8.92e-6 * 70), rel=1e-6)
+    assert noises["position_noise"] == pytest.approx(1.609e-4, rel=1e-3)
+    assert noises["state_noises.velocity"] == pytest.approx(math.sqrt(8.92e-6 * 70), rel=1e-6)
     file = changed(loaded("nempc_licher2025", "nempc"), published_values((*NEMPC, *WEIGHTS)))
     chosen = named_settings("nempc", file)
     assert (chosen.parents, chosen.segments) == (0.3897, 1)
@@ -116,17 +116,17 @@ def test_a_group_of_states_may_have_its_own_noise():
     model = RodPrediction(CosseratRod(ROBOT, 2), single_precision=False)
 
     def deviations(**noises):
-        numbers = {"state_noise": 1e-3, "initial_state_deviation": 1e-6, **noises}
-        estimator = RodEstimator(model, EstimatorSettings(parameters=(), **numbers))
+        numbers = {"state_noise": 1e-3, "initial_state_deviation": 1e-6, "state_noises": noises}
+        estimator = ModelEstimator(model, ModelEstimatorSettings(parameters=(), **numbers))
         estimator.start(np.zeros(3), 0.0)
-        covariance = estimator.update(np.zeros(3), None, 1 / 70).covariance
+        covariance = estimator.update(np.zeros(3), {}, 1 / 70).covariance
         return RodState(np.sqrt(covariance.diagonal()) / model.state_scale)
 
-    usual, fast = deviations(), deviations(velocity_noise=0.5)
+    usual, fast = deviations(), deviations(velocity=0.5)
     expected = np.sqrt(1 / 70) * np.array([0.5, 0.5, 0.5, 1e-3, 1e-3, 1e-3])
     np.testing.assert_allclose(fast.velocities, np.tile(expected, (2, 1)), rtol=1e-2)
     np.testing.assert_allclose(fast.wrenches, usual.wrenches, rtol=1e-9)
-    assert deviations(force_noise=1e-3).array == pytest.approx(usual.array)
+    assert deviations(force=1e-3).array == pytest.approx(usual.array)
 
 
 def test_kinks_are_what_is_left_when_the_strain_is_not_straight():
@@ -140,16 +140,16 @@ def test_kinks_are_what_is_left_when_the_strain_is_not_straight():
 
 
 def test_filters_are_judged_by_the_truth(recording):
-    usual = filtered(ROBOT, recording, EstimatorSettings())
+    usual = filtered(ROBOT, recording, ModelEstimatorSettings())
     moved = recording.true_poses.copy()
     moved[:, 2, 3] += 1e-2
-    judged = filtered(ROBOT, replace(recording, true_poses=moved), EstimatorSettings())
+    judged = filtered(ROBOT, replace(recording, true_poses=moved), ModelEstimatorSettings())
     np.testing.assert_array_equal(judged.states, usual.states)  # the filter did the same
     np.testing.assert_allclose(judged.positions, 1e-2, atol=2 * usual.positions.max())
 
 
 def test_a_plant_that_picks_something_up_is_heavier_from_then_on():
-    motion = Motion("heavier", (1.0,), 0.6, later=Difference(Mismatch(0.95, 2.0)))
+    motion = Motion("heavier", (1.0,), 0.6, later=with_errors(tip_mass_factor=2.0))
     heavier, usual = record(ROBOT, motion, 3), record(ROBOT, replace(motion, later=None), 3)
     assert len(usual.states) == 42
     np.testing.assert_array_equal(heavier.states[:21], usual.states[:21])
@@ -162,7 +162,7 @@ def test_behind_a_controller_a_filter_is_judged_by_the_reference():
     """The rod begins vented, far from the setpoint, and the filter knows it."""
     case = replace(SEARCH[1], duration=0.1)
     source = source_of(ROBOT, case)
-    judgement = looped(ROBOT, case, source, (0, 1), EstimatorSettings())
+    judgement = looped(ROBOT, case, source, (0, 1), ModelEstimatorSettings())
     wanted = source.window(0.0, 1).tip_positions[0]
     vented = CosseratRod(ROBOT, 5).tip_pose(np.zeros(72))[:3, 3]
     assert judgement.positions[0] == pytest.approx(np.linalg.norm(wanted - vented), abs=5e-3)
@@ -173,7 +173,7 @@ def test_what_the_search_begins_with_costs_three(recording):
     runs = [partial(filtered, ROBOT, recording)] * 2
     initial, _ = errors_of(runs, {})
     assert TUNING.combined(filter_costs(runs, initial, {})) == pytest.approx(3.0, abs=1e-12)
-    noisy = {"velocity_noise": 0.1, "torque_noise": 0.1}
+    noisy = {"state_noises.velocity": 0.1, "state_noises.torque": 0.1}
     assert TUNING.combined(filter_costs(runs, initial, noisy)) > 3.05
 
 
@@ -204,7 +204,7 @@ def test_a_filter_that_is_lost_costs_infinity():
 
 
 def bowl(values):
-    """Least at velocity_noise 0.001, angular_velocity_noise 0.03."""
+    """Least at a noise of velocities of 0.001, of angular velocities of 0.03."""
     return sum((math.log(v / b)) ** 2 for v, b in zip(values.values(), (1e-3, 0.03), strict=True))
 
 

@@ -247,7 +247,7 @@ def test_the_other_controller_is_that_of_a_system_of_its_own(tmp_path):
         ({}, {"controller": "/tmp/evil.py:Evil"}, "must be named when the run is started"),
         ({}, {"controller": "policy:/tmp/evil"}, "must be named when the run is started"),
         ({}, {"controller": "rod_mpc", "model": "/tmp/evil.py:E"}, "parameter model: is text"),
-        ({"robot": "dalenberg_robot1"}, {"controller": "nempc"}, "controller of an arm"),
+        ({"robot": "dalenberg_robot1"}, {"controller": "nempc"}, "must be apcc"),
         ({"estimator": "cc"}, {"controller": "nempc"}, "open loop"),
     ],
 )

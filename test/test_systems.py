@@ -58,10 +58,10 @@ def parameters_of(system, name):
             "loads 'nobody': unknown; known are late_tip_pull, tip_pull, or",
         ),
         ({"obstacles": "nobody"}, "obstacles 'nobody': unknown; known are ball, or give a .yaml"),
-        ({"adaptation": "0.5"}, "adaptation = 0.5: has no meaning for robot 'licher2025_chain', a"),
+        ({"controller.adaptation": "0.5"}, "option controller.adaptation = '0.5': unknown"),
         (
             {"robot": "dalenberg_robot1", "reference": "circle"},
-            "an arm's is one of setpoint, trajectory, tip_circle, file",
+            "must be one of setpoint, trajectory, tip_circle, file",
         ),
         ({"estimator": "cc", "controller": "rod_mpc"}, "has no meaning for estimator cc"),
         ({"estimator": "cc", "reference": "tip_circle"}, "in open loop one that is made of"),
@@ -281,7 +281,17 @@ def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, mod
 
 def test_units_at_the_boundary():
     system = system_of(tip_noise_mm="0.5")
-    assert parameters_of(system, "simulator")["tip_noise"] == pytest.approx(0.5e-3)
+    assert parameters_of(system, "simulator")["errors"] == "tip_noise=0.0005"
+    assert parameters_of(system_of(tip_noise_mm="-0.5"), "simulator")["errors"] == ""
+
+
+def test_errors_of_the_robots_own_plant_join_those_of_the_options():
+    alone = {"plant.errors": "lever_factor=1.05"}
+    plain, both = system_of(**alone), system_of(payload_kg="0.03", **alone)
+    assert parameters_of(plain, "simulator")["errors"] == "lever_factor=1.05"
+    assert parameters_of(both, "simulator")["errors"] == "payload_mass=0.03,lever_factor=1.05"
+    arm = system_of(robot="dalenberg_robot1", **{"plant.payload": "0.2"})
+    assert parameters_of(arm, "simulator")["payload"] == 0.2
 
 
 def test_the_recorder_frames_the_run_and_the_controller_stops_first():
@@ -321,6 +331,6 @@ def test_a_system_names_exactly_its_parts(activation, controller):
     ],
 )
 def test_an_option_that_makes_the_plant_another_one_says_so(given, told):
-    line = changes_the_plant(SimulationOptions.of_options(given), "rod")
+    line = changes_the_plant(SimulationOptions.of_options(given))
     assert line.startswith(told)
     assert bool(line) == bool(told)

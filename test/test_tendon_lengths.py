@@ -162,7 +162,7 @@ def test_an_estimator_may_do_with_lengths_alone(measured_arm, tmp_path):
         Cell("lengths", "rod_mpc", 0, None), "rod_mpc", "circle", robot=measured_arm,
         duration=1.8,
         of={
-            "plant": {"intervals": 4, "bending_compliance_factor": 1.15},
+            "plant": {"intervals": 4, "errors": "bending_factor=1.15"},
             "estimator": {"intervals": 2, "use_tip_pose": False, "tendon_length_noise": NOISE},
             "reference": {
                 "intervals": 2, "trajectory_intervals": 4, "mean": 0.25, "amplitude": 0.2,

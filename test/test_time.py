@@ -14,6 +14,7 @@ from rosgraph_msgs.msg import Clock
 from softcr_control.controller import ControllerBlock
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import load_robot
+from softcr_papers.dalenberg2024.arm_plant import ArmPlant
 from softcr_papers.mehl2024.cc_block import CcEstimatorBlock
 from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.blocks.sample import Sample
@@ -35,9 +36,9 @@ from softcr_runtime.ros.process import SupervisedExecutor
 from softcr_runtime.wire.diagnostics import diagnostics_from_message
 from softcr_runtime.wire.messages import clock_to_message, from_stamp, pressures_to_message
 from softcr_runtime.wire.topics import TOPICS, qos
-from softcr_simulation.arm_plant import ArmPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.model_plant import ModelPlant, ModelPlantSettings
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.simulator import Simulator
 
 ROBOT = load_robot("licher2025")
@@ -49,7 +50,7 @@ TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 
 
 def rod_plant():
-    plant = SimulatedPlant(ROBOT, Mismatch(), SensorModel(), 2)
+    plant = SimulatedPlant(ROBOT, PlantErrors.noiseless(), intervals=2)
     plant.follow(np.array([3e4, 0.0, 1e4]))
     return plant, lambda: (plant.state, plant.pressures)
 

@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.model_estimator import Numbers
-from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
+from softcr_estimation.model_filter import ModelFilter
 from softcr_estimation.tip_force import QUIET, SETTLING, ShiftTest
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.model import TIP
@@ -157,7 +157,7 @@ def test_a_pull_is_found_followed_and_let_go():
     parameters are those of before."""
     model, plant = models_of(5, 20)  # as shipped: coarser rods need more noise of the states
     context = EstimationContext(load_robot("licher2025"), model, DT)
-    estimator = ModelFilter(context, ModelFilterSettings())
+    estimator = ModelFilter(context, ModelEstimatorSettings())
     noise = np.random.default_rng(2)
     state = plant.equilibrium(BENT, plant.nominal_parameters)
     told, stamp = [], 0.0
@@ -188,13 +188,13 @@ def test_a_model_without_a_force_at_its_tip_is_refused():
     robot = load_robot("licher2025")
     context = EstimationContext(robot, RodPrediction(CosseratRod(robot, 3)), DT)
     with pytest.raises(UserError, match="tip_force: RodPrediction has no force at its tip"):
-        ModelFilter(context, ModelFilterSettings(tip_force=True))
+        ModelFilter(context, ModelEstimatorSettings(tip_force=True))
 
 
 def test_names_of_parameters_do_not_leave_the_force_out(models):
     model, _ = models
     context = EstimationContext(load_robot("licher2025"), model, DT)
-    estimator = ModelFilter(context, ModelFilterSettings(parameters=("tip_mass",)))
+    estimator = ModelFilter(context, ModelEstimatorSettings(parameters=("tip_mass",)))
     estimate = estimator.update(BENT, {}, 0.0)
     estimated = [name for name, std in estimate.parameters_std.items() if std > 0.0]
     assert estimated == ["tip_mass", *TIP_FORCE]

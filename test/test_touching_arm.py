@@ -10,7 +10,8 @@ from softcr_models.robots.obstacle_files import ObstacleFile, load_obstacles
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.virtual_run import run_system
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant, Surroundings
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant, Surroundings
 from softcr_simulation.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
 from softcr_studies.frame.cell import Cell
 from softcr_studies.loops.closed_loop import closed_loop
@@ -103,14 +104,16 @@ def test_an_obstacle_where_the_robot_rests_is_refused():
     told = {"type": "sphere", "name": "post", "centre": [0.03, 0.0, 0.1], "radius": 0.02}
     around = Surroundings(obstacles=ObstacleFile.model_validate({"obstacles": [told]}))
     with pytest.raises(UserError, match="obstacle post: the robot at rest touches it"):
-        SimulatedPlant(TWO, Mismatch(), SensorModel(), 4, around)
+        SimulatedPlant(TWO, PlantErrors.noiseless(), intervals=4, surroundings=around)
 
 
 def test_a_ball_pressed_on_by_the_tip_sinks_in_as_its_stiffness_says():
     """A still arm that leans on a wall: forces of contact, weight and base are in balance."""
     wall = {"type": "plane", "normal": [-1, 0, 0], "point": [0.025, 0, 0]}
     around = Surroundings(obstacles=ObstacleFile.model_validate({"obstacles": [wall]}))
-    plant = SimulatedPlant(TWO, Mismatch(damping_factor=20.0), SensorModel(), 4, around)
+    plant = SimulatedPlant(
+        TWO.scaled(damping=20.0), PlantErrors.noiseless(), intervals=4, surroundings=around
+    )
     weight = plant.measure(1).wrench[:3]
     plant.follow(np.array([0.0, 3e4, 3e4, 0.0, 2e4, 0.0]))
     for _ in range(280):

@@ -29,7 +29,6 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate, TipEstimate
-from softcr_runtime.console.shown_inputs import shown_inputs
 from softcr_runtime.wire import configuration
 from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.wire.messages import (
@@ -185,7 +184,7 @@ def test_a_robot_of_a_third_kind_is_shown_by_its_node_poses_alone():
     np.testing.assert_array_equal(picture.estimate.positions, nodes)
     table = picture.table()
     assert table["estimate_error"][-1] == pytest.approx(1e-3)
-    assert (picture.parameter, table["stiffness"][-1]) == ("stiffness", 30.0)
+    assert (picture.parameters_shown, table["stiffness"][-1]) == (("stiffness",), 30.0)
     said = state_html(picture, 0.0, {})
     assert "estimated shape" in said
     assert "30.00 &plusmn; 1.00" in said
@@ -246,7 +245,7 @@ LET_GO_AND_BACK = [
 @example(LET_GO_AND_BACK)
 def test_hand_never_commands_against_others_or_armed_valves(actions):
     limits = ROBOT.pressure_limits
-    hand = HandControl(shown_inputs(ROBOT))
+    hand = HandControl(ROBOT.shown_inputs)
     said, switched_on = np.zeros(3), False
     for what, *values in actions:
         if what == "switch":
@@ -287,7 +286,7 @@ def test_hand_never_commands_against_others_or_armed_valves(actions):
 
 
 def test_hand_reaches_what_is_wanted_and_ends_with_zero():
-    hand, free = HandControl(shown_inputs(ROBOT)), Surroundings()
+    hand, free = HandControl(ROBOT.shown_inputs), Surroundings()
     assert hand.update(free, 0.03) is None
     hand.want(0, 3e4)  # not switched on: nobody listens
     hand.switch(True)
@@ -479,17 +478,17 @@ def test_what_is_locked_in_the_browser_is_locked_in_the_server(page):
     made, asked = page
     press = SimpleNamespace(client=SimpleNamespace(client_id=1), target=made._reset_button)
     picture = Picture(ROBOT)
-    made.draw(picture, HandControl(shown_inputs(ROBOT)), {}, 1.0)
+    made.draw(picture, HandControl(ROBOT.shown_inputs), {}, 1.0)
     for callback in made._reset_button._impl.update_cb:
         callback(press)
     assert asked == []
     values = {"enabled": False, "latch": "M", "cause": "bus silent", "blockers": ["latched M"]}
     picture.hear("safety/state", 0, DiagnosticReport("valves: safety", 2, "why", "", values), 0.0)
-    made.draw(picture, HandControl(shown_inputs(ROBOT)), {}, 2.0)
+    made.draw(picture, HandControl(ROBOT.shown_inputs), {}, 2.0)
     for callback in made._reset_button._impl.update_cb:
         callback(press)
     assert asked == ["reset"]
-    hand = HandControl(shown_inputs(ROBOT))
+    hand = HandControl(ROBOT.shown_inputs)
     hand.update(Surroundings(valves=True, enabled=True), 0.1)
     hand.switch(True)
     hand.want(0, 5e4)

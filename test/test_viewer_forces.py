@@ -29,7 +29,6 @@ from softcr_tools.viewer.drawing import (
 )
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.scene import Scene
-from softcr_tools.viewer.shape import size_of
 from softcr_tools.viewer.words import state_html
 
 TWO = load_robot("two_segments")
@@ -147,7 +146,7 @@ def test_the_scene_shows_obstacles_and_takes_them_away(contact):
     with contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer("127.0.0.1", port, verbose=False)
     try:
-        scene = Scene(server, size_of(TWO), TWO)
+        scene = Scene(server, TWO)
         scene.draw(picture_of(contact, AROUND.model_dump(mode="json")), flows=True)
         ball, wall = scene._obstacle_shapes
         assert ball.radius == 0.035

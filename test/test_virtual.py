@@ -84,9 +84,8 @@ class Robot:
     """As much of one as a block of this file needs."""
 
     actuator_names = ("a", "b", "c")
-    actuators = ()
-    segments = ("one",)
-    sensors = ()
+    bodies_seen = ()
+    in_world = False
 
 
 def answers(sent):

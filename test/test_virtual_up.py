@@ -109,7 +109,7 @@ def test_what_nobody_hears_or_plays_is_refused():
         UserError, match="no meaning here: nobody listens to force_torque/wrench in"
     ):
         late_system(simulated(options, pytest.fail), options)
-    options = options_of(robot="dalenberg_robot1", controller="nempc", estimator__stops="1@1")
+    options = options_of(robot="dalenberg_robot1", controller="apcc", estimator__stops="1@1")
     with pytest.raises(UserError, match="no meaning here: this run has no estimator"):
         late_system(simulated(options, pytest.fail), options)
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from softcr_control.reference.settings import ReferenceSettings
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_models import load_robot
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_studies.loops import tracking_loop
 from softcr_studies.loops.closed_loop import mean_error_mm
@@ -26,9 +25,7 @@ CHAINED = ROBOT.replace(
     }
 )
 # chosen on the motion of Experiment 4a, judged on a circle
-CASE = Case(
-    "circle", ReferenceSettings(kind="circle", frequency=0.6), 6.0, Difference(intervals=10)
-)
+CASE = Case("circle", ReferenceSettings(kind="circle", frequency=0.6), 6.0, plant_intervals=10)
 FAST = replace(CASE, reference=ReferenceSettings(kind="trajectory"))
 """On the motion to 1.5 Hz a filter that opens nothing does not get out of a wrong basin."""
 SEED = 11
@@ -51,15 +48,13 @@ class PlayPlant(SimulatedPlant):
 def settled_mm(monkeypatch, robot, plant_robot, width=0.0, case=CASE, **settings):
     """Mean tip error from 2 s on."""
 
-    def made(known, difference, seed, valves_read=True):
-        plant = PlayPlant(plant_robot, Mismatch(0.95, 1.1), SensorModel(2e-4, seed=seed), 10)
+    def made(known, case, seed):
+        plant = PlayPlant(plant_robot, case.errors, seed, 10)
         plant.width = width
         return RodPlant.of(known, plant)
 
-    monkeypatch.setattr(tracking_loop, "DifferentPlant", made)
-    numbers = EstimatorSettings(**settings)
-    if robot.pressure_chain is not None:
-        numbers = numbers.model_copy(update={"parameters": None})
+    monkeypatch.setattr(tracking_loop, "plant_of", made)
+    numbers = ModelEstimatorSettings(**settings)
     source = reference_of(ROBOT, case)
     result = run_loop(robot, case, source, "rod_mpc", (SEED, SEED), filter_settings=numbers)
     return mean_error_mm(result, SETTLED)

@@ -14,7 +14,6 @@ from softcr_models import UserError, load_robot
 from softcr_models.files.config import config_directory
 from softcr_models.files.yaml_files import available
 from softcr_models.robots.obstacle_files import load_obstacles
-from softcr_models.robots.robot import WORDS
 from softcr_runtime.settings import registry
 from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_simulation.scripted_loads import load_script
@@ -23,7 +22,7 @@ CONFIG = config_directory()
 
 
 def load_any_robot(path):
-    return load_robot(path, tuple(WORDS))
+    return load_robot(path, None)
 
 
 def load_any_controller(name_or_path):

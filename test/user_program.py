@@ -9,8 +9,8 @@ import softcr
 from softcr import (
     Bag,
     CosseratRod,
+    ModelEstimator,
     Robot,
-    RodEstimator,
     RodPrediction,
     UserError,
     VirtualExecutor,
@@ -33,10 +33,10 @@ states = prediction.step(
 )
 tips: NDArray[np.float64] = prediction.tip_poses(states, nominal[None])[:, :, 3]
 
-estimator = RodEstimator(prediction)
+estimator = ModelEstimator(prediction)
 estimator.start(pressures, 0.0)
-estimate = estimator.update(pressures, rod.tip_pose(state)[:3, 3], 1 / 70)
-compliance: float = estimate.bending_compliance
+estimate = estimator.update(pressures, {"tip": rod.tip_pose(state)[:3, 3]}, 1 / 70)
+compliance: float = estimate.parameters["bending_compliance"]
 assert robot.name in available_robots()
 print(softcr.__version__, A.shape, B.shape, tips.shape, make_model("rod", robot).state.size)
 

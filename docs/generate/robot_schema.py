@@ -10,10 +10,10 @@ import yaml
 from pydantic import BaseModel
 
 from generate.markdown import first_paragraph, table
-from softcr_models.constant_curvature.arm import Arm
+from softcr_models.plugins import load_class
+from softcr_models.robots.kinds import KINDS
 from softcr_models.robots.obstacle_files import ObstacleFile
-from softcr_models.robots.robot import WORDS, Robot, available_robots, load_robot
-from softcr_models.strain.arm import StrainArm
+from softcr_models.robots.robot import available_robots, load_robot
 from softcr_simulation.scripted_loads import LoadScript
 
 _END = "\n...\n"  # what YAML puts behind a number that stands alone
@@ -23,29 +23,22 @@ def pages() -> dict[str, Callable[[], str]]:
     """The shipped robots, and tables of every field of the files of robots, by their type, of
     loads and of obstacles."""
     kinds: dict[str, type[BaseModel]] = {
-        "robot_rod.md": Robot,
-        "robot_arm.md": Arm,
-        "robot_strain.md": StrainArm,
-        "loads.md": LoadScript,
-        "obstacles.md": ObstacleFile,
+        f"robot_{name}.md": load_class(kind.robot, "robot") for name, kind in KINDS.items()
     }
+    kinds |= {"loads.md": LoadScript, "obstacles.md": ObstacleFile}
     tables = {name: partial(_tables, kind) for name, kind in kinds.items()}
     return {"robots.md": _shipped, **tables}
 
 
 def _shipped() -> str:
     rows = []
-    kinds = tuple(WORDS)
-    for name in available_robots(kinds):
-        robot = load_robot(name, kinds)
-        soft = robot.bodies if isinstance(robot, Arm) else robot.segments
-        if isinstance(robot, StrainArm):
-            moved = f"{robot.numbers.size} torques"
-        else:
-            inputs = Counter(actuator.type for actuator in robot.actuators)
-            moved = ", ".join(f"{count} {kind}s" for kind, count in inputs.items())
-        rows.append([f"`{name}`", f"`{robot.type}`", str(len(soft)), moved, robot.description])
-    return table(["robot", "type", "segments or bodies", "inputs", "description"], rows) + "\n"
+    for name in available_robots(None):
+        robot = load_robot(name, None)
+        inputs = Counter(each.quantity for each in robot.shown_inputs)
+        moved = ", ".join(f"{count} {quantity}s" for quantity, count in inputs.items())
+        length = f"{1e3 * robot.length:.0f} mm"
+        rows.append([f"`{name}`", f"`{robot.type}`", length, moved, robot.description])
+    return table(["robot", "type", "length", "inputs", "description"], rows) + "\n"
 
 
 def _tables(kind: type[BaseModel]) -> str:

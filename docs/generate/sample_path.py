@@ -15,7 +15,7 @@ FILES = {
     "softcr_estimation/model_estimator.py": "is this filter: it predicts with the model, corrects",
     "softcr_control/controller.py": "joins the estimate with the reference, calls the controller",
     "softcr_control/predictive/gauss_newton.py": "optimises the commands of the next periods",
-    "softcr_models/limits.py": "limits their range and rate; then they are published",
+    "softcr_control/command_limits.py": "limits their range and rate; then they are published",
     "softcr_hardware/nodes/valves.py": "passes the packet of commands to the fast process",
     "softcr_hardware/safety/setpoint.py": "follows what is due, as far as safety allows",
     "softcr_hardware/ethercat/pressure_loop.py": "computes the opening of each valve, 1000 Hz",

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from softcr_control.goals.motion import OnPath, Path, Point, Pursuit
 from softcr_control.goals.settings import GoalSettings
 from softcr_control.goals.turning import Turning
-from softcr_control.goals.workspace import ArmTipSolver, ModelTipSolver, Way, Workspace
+from softcr_control.goals.workspace import ModelTipSolver, Way, Workspace
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_models.errors import UserError
 from softcr_models.models import make_model, model_class
@@ -53,7 +53,7 @@ class GoalReference(BlockBase):
 
     name = "goal"
     Settings = GoalSettings
-    kinds = ("rod", "arm")
+    kinds = None
     actions = ("start", "go", "follow", "cancel")
 
     def __init__(self, robot: Any, settings: Any, workspace: Workspace | None = None) -> None:
@@ -75,10 +75,10 @@ class GoalReference(BlockBase):
             rod = CosseratRod(robot, settings.intervals)
             self._unknown, self._topic = np.full(rod.state_size, np.nan), "reference/rod"
             reach: Any = ModelTipSolver(RodPrediction(rod, single_precision=False))
-        elif settings.model or kind_of(settings.robot) != "arm":
+        elif not settings.model and (own := robot.tip_solver()) is not None:
+            lead, reach = topics.poses, own  # of what is led by the cameras
+        else:
             reach = ModelTipSolver(make_model(name, robot))
-        else:  # steered by A-PCC, which is led by the cameras
-            lead, reach = topics.poses, ArmTipSolver(robot)
         self.inputs = (
             Input(CLOCK if settings.resampled else lead, "lead"),
             *(Input(each, "newest", needed=False, wakes=False) for each in (POSE, PATH)),

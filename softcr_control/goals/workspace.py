@@ -1,7 +1,7 @@
 """Where a robot's tip can stand still: known roughly from samples, and exactly by looking for it.
 
-`ModelTipSolver` asks a model for its equilibria, whatever drives it; `ArmTipSolver` uses the shapes
-that a tendon-driven arm takes without elongation, by which its A-PCC controller steers.
+`ModelTipSolver` asks a model for its equilibria, whatever drives it; a robot whose controller needs
+no model's states may bring a `TipSolver` of its own.
 """
 
 import math
@@ -17,7 +17,6 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
 from softcr_control.reference.inverse_statics import holding_numbers
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.rod.cosserat_rod import EquilibriumError
@@ -36,9 +35,6 @@ _MM_PER_RADIAN = 180.0 / np.pi
 """A search of a pose minds a degree of the tip's axis as much as a millimetre of its place."""
 
 _FAR = 1e3  # where a tip is said to be that does not stand [m]
-
-_LARGEST_BEND = 1.0
-"""Of each section of an arm, as `ArmModelSettings` has it [rad]."""
 
 
 class TipSolver(Protocol):
@@ -98,31 +94,6 @@ class ModelTipSolver:
     @property
     def rest(self) -> np.ndarray:
         return self._model.inputs.rest
-
-
-class ArmTipSolver:
-    """The bends (2 n,) of an arm's n sections from rack to rack, about y and about x [rad]."""
-
-    chooses_orientation = False
-
-    def __init__(self, arm: Arm) -> None:
-        self._chain, self._lengths = arm.model, arm.model_lengths
-        size = 2 * len(self._lengths)
-        self.low, self.high = np.full(size, -_LARGEST_BEND), np.full(size, _LARGEST_BEND)
-        self.rate = np.full(size, np.inf)  # no arm file tells how fast tendons are
-
-    def tip(self, numbers: np.ndarray) -> np.ndarray | None:
-        shape = np.zeros((len(self._lengths), 3))
-        shape[:, :2] = numbers.reshape(-1, 2)
-        return np.asarray(self._chain.position(shape.ravel(), self._lengths))
-
-    def orientation(self, numbers: np.ndarray) -> None:
-        """See TipSolver; the controller of an arm is told positions alone."""
-        return None
-
-    @property
-    def rest(self) -> np.ndarray:
-        return np.zeros(len(self.low))
 
 
 @dataclass(frozen=True, eq=False)

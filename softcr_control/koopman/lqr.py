@@ -19,6 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from softcr_control.command import Command
+from softcr_control.command_limits import limit_command
 from softcr_control.koopman.lifted_model import (
     KoopmanModel,
     Scaling,
@@ -28,7 +29,6 @@ from softcr_control.koopman.lifted_model import (
 )
 from softcr_control.observation import ControlContext, Observation
 from softcr_models.errors import UserError
-from softcr_models.limits import limit_command
 from softcr_models.model import TIP
 
 _UNSTABLE = "Koopman regulator: no stabilising gain"

@@ -14,7 +14,7 @@ class ScriptedCommands(BlockBase):
     """Answers the k-th sample of the actuators with row k, then holds the last one."""
 
     name = "scripted_commands"
-    kinds = ("rod", "arm")
+    kinds = None
 
     def __init__(self, robot: Any, settings: Any, commands: np.ndarray) -> None:
         """See BlockBase.

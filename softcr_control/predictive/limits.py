@@ -1,4 +1,4 @@
-"""Projection of candidates onto the limits of the command; `softcr_models.limits` guards it."""
+"""Projection of candidates onto the limits of the command, which `command_limits` guards."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

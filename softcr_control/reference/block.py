@@ -142,7 +142,7 @@ class ReferenceBlock(BlockBase):
 
     name = "reference"
     Settings = ReferenceBlockSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     actions = ("start",)
 
     def __init__(

@@ -1,44 +1,15 @@
 """Which Gaussian filter an estimator uses, and what all estimators share around it."""
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_estimation.errors import EstimatorError
+from softcr_estimation.estimator_settings import FilterSettings, Kind
 from softcr_estimation.filters.extended import ExtendedFilter
 from softcr_estimation.filters.gaussian import Measure, Predict, SquareRootFilter
 from softcr_estimation.filters.unscented import UnscentedFilter
-
-Kind = Literal["ukf", "ekf"]
-
-
-class FilterSettings(BaseModel):
-    """Numbers of every estimator."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    filter: Literal["auto", Kind] = Field(
-        default="auto",
-        description="unscented or extended Kalman filter; auto: the one that suits the model",
-    )
-    longest_gap: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = Field(
-        default=2.0, description="longest time bridged without a restart [s]"
-    )
-    gate_probability: Annotated[float, Field(gt=0.5, lt=1.0)] = Field(
-        default=0.9999,
-        description="chi-square quantile beyond which innovations have less weight [-]",
-    )
-    alpha: Annotated[float, Field(gt=0.0, le=10.0)] = Field(
-        default=1.0, description="ukf: spread [-]"
-    )
-    beta: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
-        default=0.0, description="ukf: centre [-]"
-    )
-    kappa: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
-        default=0.0, description="ukf: spread [-]"
-    )
 
 
 def suited(chosen: Literal["auto", Kind], model: object) -> Kind:

@@ -8,13 +8,14 @@ import numba
 import numpy as np
 
 from softcr_estimation.errors import EstimatorError
-from softcr_estimation.estimator_settings import ModelEstimatorSettings
+from softcr_estimation.estimator_settings import EVERYTHING, ModelEstimatorSettings
 from softcr_models.model import Inputs, Layout, Model, Parameter, nominal_parameters
 
 # Where nothing else is known, offsets are in units of a hundredth of the inputs' range.
 _PASCAL_SCALE, _RANGE_SHARE = 1e3, 0.01
 _OFFSET_LIMIT = 20.0  # [scale]
 _GAIN_RANGE = 2.0
+_DEVIATION = 0.5  # of states at the start, where the settings name none [state scale]
 # Random walks while the filter finds that it is wrong [1/sqrt(s)].
 _OFFSET_OPENED, _GAIN_OPENED = 1.0, 0.03
 _NEAR_BOUND = 0.01  # [distance of the bounds]
@@ -83,9 +84,7 @@ class JointVector:
         low, high: (n,) bounds, infinite for states.
     """
 
-    def __init__(
-        self, model: Model, settings: ModelEstimatorSettings, parameter_noise_factor: float = 1.0
-    ) -> None:
+    def __init__(self, model: Model, settings: ModelEstimatorSettings) -> None:
         """See ModelEstimator; raises EstimatorError where the settings name something that does not
         exist."""
         self._model = model
@@ -113,10 +112,11 @@ class JointVector:
         state_noise = _by_group(model.state, settings.state_noises, "state_noises",
                                 settings.state_noise)  # fmt: skip
         state_deviation = _by_group(model.state, settings.state_deviations, "state_deviations",
-                                    settings.initial_state_deviation)  # fmt: skip
+                                    settings.initial_state_deviation or _DEVIATION)  # fmt: skip
+        factor = settings.parameter_noise_factor
         self.noise = self._filled(
             state_noise,
-            (parameter_noise_factor * _number(p, noises, p.noise) for p in self._estimated),
+            (factor * _number(p, noises, p.noise) for p in self._estimated),
         )
         self.deviation = self._filled(
             state_deviation, (_number(p, deviations, p.deviation) for p in self._estimated)
@@ -306,7 +306,7 @@ def _places(parameters: Sequence[Parameter], chosen: Sequence[str]) -> list[int]
 def _chosen(model: Model, sensors: Sensors, settings: ModelEstimatorSettings) -> list[str]:
     """Names of what is estimated, each once."""
     asked = settings.parameters
-    if asked is None:
+    if asked == (EVERYTHING,):
         of_sensors = tuple(sensors.groups) if model.inputs.quantity == "pressure" else ()
         asked = (*(each.name for each in model.parameters), *of_sensors)
     names: list[str] = []

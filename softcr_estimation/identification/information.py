@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from softcr_estimation.estimator_settings import EstimatorSettings
+from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.identification.stretches import PERIOD
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.chain.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
@@ -138,7 +138,7 @@ def tip_information(robot: Robot, readings: np.ndarray) -> Information:
         tips = model.tip_poses(states, parameters)[:, :, 3]
         slopes = (tips[:-1] - tips[-1]) / _STEP
         matrix += slopes @ slopes.T
-    return Information(names, matrix / EstimatorSettings().tip_position_noise ** 2)
+    return Information(names, matrix / ModelEstimatorSettings().position_noise ** 2)
 
 
 def chain_unit(parameter: Parameter) -> float:

@@ -24,7 +24,7 @@ from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import pose_sensors
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import Signal
-from softcr_runtime.wire.arm_messages import pose_values_from_message
+from softcr_runtime.wire.body_messages import pose_values_from_message
 from softcr_runtime.wire.messages import (
     MessageError,
     from_stamp,

@@ -7,15 +7,19 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from softcr_estimation.errors import EstimatorError
+from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_models.model import Kind, OutputInfo
+from softcr_models.rod.description import TENDON_LENGTHS
 
-_NOISES: Mapping[Kind, tuple[float, ...]] = {
-    "pose": (2e-4, 5e-3),  # [m], [rad]
-    "position": (2e-4,),  # [m]
-    "points": (2e-4,),  # [m]
-    "wrench": (1e-2, 1e-3),  # [N], [N m]
-}
-"""Of each kind of output, where the settings name none; a vector has no usual noise."""
+
+def _usual_noises(settings: ModelEstimatorSettings) -> dict[Kind, tuple[float, ...]]:
+    """Of each kind of output, where the settings do not name it; a vector has no usual noise."""
+    return {
+        "pose": (settings.position_noise, settings.rotation_noise),  # [m], [rad]
+        "position": (settings.position_noise,),  # [m]
+        "points": (settings.position_noise,),  # [m]
+        "wrench": (settings.wrench_force_noise, settings.wrench_moment_noise),  # [N], [N m]
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,28 +40,26 @@ class Measurement:
 class Measurements:
     """Turns samples of a model's outputs into what a filter compares."""
 
-    def __init__(
-        self,
-        outputs: Mapping[str, OutputInfo],
-        noises: Mapping[str, float | tuple[float, ...]],
-    ) -> None:
+    def __init__(self, outputs: Mapping[str, OutputInfo], settings: ModelEstimatorSettings) -> None:
         """
         Args:
             outputs: of the model.
-            noises: by output, see ModelEstimatorSettings.measurement_noises.
+            settings: with the noises of kinds of outputs, and of single ones.
 
         Raises:
             EstimatorError: a noise for an output that does not exist, or not one number for each
                 kind of coordinate.
         """
-        self._outputs = outputs
+        self._outputs, usual = outputs, _usual_noises(settings)
         self._noises = {
-            name: _NOISES[info.kind] for name, info in outputs.items() if info.kind in _NOISES
+            name: usual[info.kind] for name, info in outputs.items() if info.kind in usual
         }
-        for name, noise in noises.items():
+        if TENDON_LENGTHS in outputs:
+            self._noises[TENDON_LENGTHS] = (settings.tendon_length_noise,)
+        for name, noise in settings.measurement_noises.items():
             kind = self.info(name, "measurement_noises").kind
             given = noise if isinstance(noise, tuple) else (noise,)
-            wanted = len(_NOISES.get(kind, (1.0,)))
+            wanted = len(usual.get(kind, (1.0,)))
             if len(given) != wanted:
                 raise EstimatorError(
                     f"measurement_noises: {name}: {list(given)}; a {kind} has {wanted} numbers"

@@ -38,7 +38,8 @@ from softcr_models.errors import UserError
 from softcr_models.files.yaml_files import available, is_path
 from softcr_models.robots.robot import Robot, load_robot
 from softcr_runtime.console.terminal import FAILED, say, signals_call, step
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 
 RECORD, DAILY = "record.yaml", "daily.yaml"
 
@@ -197,8 +198,11 @@ def _virtual(options: BenchOptions, robot: Robot, files: _Files) -> VirtualBench
     true_station = load_station(robot.name, names)
     errors, offsets = differences(options.seed, names)
     mistakes = mistakes.model_copy(update={"sensor_offsets": offsets | mistakes.sensor_offsets})
-    noise = SensorModel(tip_noise=1e-4, force_noise=0.02, moment_noise=5e-4, seed=options.seed)
-    plant = SimulatedPlant(robot, Mismatch(1.05, 1.03), noise)
+    of_plant = PlantErrors.noiseless(
+        bending_factor=1.05, tip_mass_factor=1.03, tip_noise=1e-4, force_noise=0.02,
+        moment_noise=5e-4,
+    )  # fmt: skip
+    plant = SimulatedPlant(robot, of_plant, options.seed)
     truth = mistakes.calibration(load_calibration(robot.name))
     return VirtualBench(
         true_station, truth, plant, mistakes, errors, options.seed, files.station, files.calibration

@@ -446,16 +446,16 @@ def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedA
     if not with_rod:
         return EmulatedActuator(station, None, errors, pressure_noise)
     from softcr_models.robots.robot import load_robot
-    from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+    from softcr_simulation.errors.plant_errors import PlantErrors
+    from softcr_simulation.plant import SimulatedPlant
 
     with step(console, "preparing the rod"):
-        noise = SensorModel(
-            tip_noise=1e-3 * getattr(given, "tip_noise_mm", 0.0), seed=getattr(given, "seed", 0)
+        of_plant = PlantErrors.noiseless(
+            tip_noise=1e-3 * getattr(given, "tip_noise_mm", 0.0),
+            bending_factor=getattr(given, "bending_compliance_factor", 1.0),
+            tip_mass_factor=getattr(given, "tip_mass_factor", 1.0),
         )
-        mismatch = Mismatch(
-            getattr(given, "bending_compliance_factor", 1.0), getattr(given, "tip_mass_factor", 1.0)
-        )
-        plant = SimulatedPlant(load_robot(given.robot), mismatch, noise)
+        plant = SimulatedPlant(load_robot(given.robot), of_plant, getattr(given, "seed", 0))
         plant.advance(_ROD_PERIOD)  # compiles
     from softcr_hardware.emulation.bench_mistakes import MistakenActuator
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from softcr_control.command_limits import limit_value
 from softcr_hardware.safety.safety import Action
-from softcr_models.limits import limit_value
 from softcr_models.robots.robot import PressureLimits
 
 

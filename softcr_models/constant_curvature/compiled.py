@@ -12,8 +12,7 @@ one formula whose `order` is 1 for the tip and 2 for the centre of gravity.
 
 Generalised functions broadcast over leading axes; some take complex numbers for complex-step
 checks. Everything has a signature and is compiled while this module is imported, which
-`kernel.kernels` alone does, in one process at a time. All compiled text stands in this file,
-because numba's cache sees changes of one file only.
+`kernel.kernels` alone does, in one process at a time.
 """
 
 import math

@@ -1,21 +1,13 @@
-"""Lazy loader of the compiled kernels of constant-curvature models.
+"""Lazy loader of the compiled kernels of constant-curvature models, see `room_kernels`.
 
-`compiled` compiles while it is imported, so nothing imports it but `kernels`, at the first call of
-a function below: importing this module compiles nothing and opens nothing.
-
-Numba keeps the parts of a compiled kernel in files of their own. When two processes compile at the
-same time, as the nodes of a system do after an update, the parts they leave behind do not fit, and
-every later process crashes. So one compiles, and the others wait and load.
+Importing this module compiles nothing and opens nothing.
 """
 
-import fcntl
-import functools
-import importlib
 from types import ModuleType
 
 import numpy as np
 
-from softcr_models.kernel_cache import cache_directory
+from softcr_models.room_kernels import kernels_of
 
 COUNT = 8
 """Number of Stumpff's functions that are needed: c_0 to c_7."""
@@ -24,16 +16,9 @@ TIP, CENTRE_OF_GRAVITY = 1, 2
 """Which point of an arc: the `order` of `point_motion`."""
 
 
-@functools.cache
 def kernels() -> ModuleType:
-    """The compiled kernels, compiled or loaded; call it before a loop that must not wait."""
-    import softcr_models.rod.compilation  # noqa: F401  (tells numba where kernels are kept)
-
-    cache = cache_directory()
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / "constant_curvature.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
-        return importlib.import_module("softcr_models.constant_curvature.compiled")
+    """The compiled kernels, compiled or loaded."""
+    return kernels_of("softcr_models.constant_curvature.compiled")
 
 
 def stumpff(z: np.ndarray) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""The exact rod on CUDA: `rod.cu`, several lanes of a warp to a candidate."""
+"""Kernels for NVIDIA GPUs in CUDA C++: their compiler, the exact rod, and the pressure chain."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
+from softcr_models.kernel_cache import cache_home
 
 OPTIONS = ("--std=c++17", "--ftz=true", "--prec-div=false", "--prec-sqrt=false", "--fmad=true")
 """As on the processor: numbers near zero are zero, quotients may be off by two units in the last
@@ -55,14 +56,12 @@ def compiled(text: str, architecture: str, cache: Path | None = None) -> Compile
         cache: folder; the user's, if none is given.
 
     Raises:
-        UserError: there is no NVRTC; the line says what to install.
+        UserError: there is no NVRTC, the line says what to install; or no folder can be written.
     """
     nvrtc = _nvrtc()
     version = _checked(nvrtc, nvrtc.nvrtcVersion())
     told = "\n".join((*OPTIONS, architecture, str(version), text))
-    folder = (
-        cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softcr/cuda"
-    )
+    folder = cache or cache_home() / "cuda"
     path = folder / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.{architecture}"
     try:
         return _read(path)

@@ -1,8 +1,9 @@
 """Robots as data: a validated, immutable description of one soft continuum robot."""
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, overload
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
 import yaml
@@ -29,11 +30,14 @@ from softcr_models.files.number_types import (
     WidthOrNone,
 )
 from softcr_models.files.yaml_files import available, is_path, read_mapping, validated, yaml_path
+from softcr_models.plugins import load_class
 from softcr_models.robots import rules as robot_rules
+from softcr_models.robots.kinds import KINDS, UNREADABLE, ShownInput
 from softcr_models.robots.medium import Medium
 from softcr_models.robots.parts import (
     Chamber,
     Data,
+    PoseSensor,
     PressureLimits,
     RodActuator,
     RodSensor,
@@ -49,33 +53,19 @@ from softcr_models.robots.short_form import (
     with_short_paths,
 )
 
-if TYPE_CHECKING:
-    from softcr_models.constant_curvature.arm import Arm
-    from softcr_models.strain.arm import StrainArm
-
 __all__ = [
     "BENDING",
-    "WORDS",
     "Chamber",
-    "Kind",
     "PressureLimits",
     "Robot",
     "available_robots",
     "kind_of",
     "load_robot",
+    "robot_of",
 ]
-
-Kind = Literal["rod", "arm", "strain"]
-"""The `type` of a robot file."""
 
 BENDING = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0])
 """(6,) which entries of C's diagonal are the bending compliance."""
-
-WORDS: dict[Kind, str] = {
-    "rod": "a rod of soft segments",
-    "arm": "an arm driven by tendons",
-    "strain": "a planar robot of segments of constant strain",
-}
 
 _FOLDER = "robots"
 
@@ -107,6 +97,8 @@ class Robot(SegmentArrays, Data):
         "pressure_chain": "pressure_chain",
     }
     defaults: ClassVar = {"tendon_model": "constant", "estimated_payload": False}
+    sees_tip: ClassVar = True
+    in_world: ClassVar = False
     also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
 
     type: Literal["rod"]
@@ -241,6 +233,40 @@ class Robot(SegmentArrays, Data):
         """What the tendons' drives may be asked for; UserError for a robot without tendons."""
         return self._present(self.given_tension_limits, "tension_limits", "tendons")
 
+    @property
+    def radius(self) -> float:
+        """Of the first segment [m]."""
+        return 0.5 * self.outer_diameter
+
+    @property
+    def bodies_seen(self) -> tuple[str, ...]:
+        """Outputs of its models that are the poses of rigid bodies along the rod."""
+        return tuple(each.name for each in self.sensors if isinstance(each, PoseSensor))
+
+    @property
+    def shown_inputs(self) -> tuple[ShownInput, ...]:
+        """(m,) pressures in kPa, tensions in N, in the order of the actuators."""
+        found = []
+        for each in self.actuators:
+            if each.type == "tendon":
+                shown, limits = ("tension", 1.0, "N"), self.tension_limits
+                found.append(ShownInput(each.name, *shown, limits.minimum, limits.maximum))
+            else:
+                pushes, allowed = ("pressure", 1e-3, "kPa"), self.pressure_limits
+                found.append(ShownInput(each.name, *pushes, allowed.minimum, allowed.maximum))
+        return tuple(found)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Sets of kernels that its models call."""
+        return ("rod", "chain") if self.pressure_chain is not None else ("rod",)
+
+    def tip_solver(self) -> None:
+        """None: the steady states of its model."""
+
+    def centre_line(self, state: object, parameters: object, points: int) -> None:
+        """None: what tells a rod's state tells the poses along it, too."""
+
     def _present(self, part: _Part | None, field: str, actuators: str) -> _Part:
         if part is None:
             raise UserError(f"robot {self.name}: has no {actuators}, hence no {field}")
@@ -313,86 +339,62 @@ class Robot(SegmentArrays, Data):
 
 
 @overload
-def load_robot(name_or_path: str | Path, kinds: tuple[Literal["rod"]] = ("rod",)) -> Robot: ...
+def load_robot(name_or_path: str | Path) -> Robot: ...
 
 
 @overload
-def load_robot(name_or_path: str | Path, kinds: tuple[Literal["arm"]]) -> "Arm": ...
+def load_robot(name_or_path: str | Path, kinds: tuple[str, ...] | None) -> Any: ...
 
 
-@overload
-def load_robot(name_or_path: str | Path, kinds: tuple[Literal["strain"]]) -> "StrainArm": ...
-
-
-@overload
-def load_robot(
-    name_or_path: str | Path, kinds: tuple[Literal["rod", "arm"], Literal["rod", "arm"]]
-) -> "Robot | Arm": ...
-
-
-@overload
-def load_robot(name_or_path: str | Path, kinds: tuple[Kind, ...]) -> "Robot | Arm | StrainArm": ...
-
-
-def load_robot(
-    name_or_path: str | Path, kinds: tuple[Kind, ...] = ("rod",)
-) -> "Robot | Arm | StrainArm":
+def load_robot(name_or_path: str | Path, kinds: tuple[str, ...] | None = ("rod",)) -> Any:
     """The robot of `config/robots/NAME.yaml`, or of the YAML file at a path.
 
     Args:
         name_or_path: which.
-        kinds: what is allowed; another kind is refused.
+        kinds: what is allowed, names of `KINDS`; another kind is refused. None: every kind.
 
     Returns:
-        A Robot for the type `rod`, an Arm for the type `arm`, a StrainArm for the type `strain`.
+        A Robot for the type `rod`, for another one the class that its kind names.
 
     Raises:
         UserError: a line for each field that is missing, misspelt or wrong, with the file, the
             field, the value found and what is allowed.
     """
     path, content, kind = _read(name_or_path)
-    if kind not in kinds:
+    if kinds is not None and kind not in kinds:
         known = ", ".join(available_robots(kinds)) or "none"
-        wanted = " or ".join(WORDS[kind] for kind in kinds)
+        wanted = " or ".join(KINDS[each].words for each in kinds)
         raise UserError(
-            f"robot {str(name_or_path)!r}: is {WORDS[kind]}, must be {wanted}; known are {known}"
+            f"robot {str(name_or_path)!r}: is {KINDS[kind].words}, must be {wanted}; known are "
+            f"{known}"
         )
-    if kind == "rod":
-        robot = validated(Robot, content, path, _FOLDER)
-        if line := robot_rules.pressed_to_nothing(robot):
-            warnings.warn(f"{path}: {line}", stacklevel=2)
-        return robot
-    # with kernels of their own, which nobody else needs to load
-    if kind == "strain":
-        from softcr_models.strain.arm import StrainArm
-
-        return validated(StrainArm, content, path, _FOLDER)
-    from softcr_models.constant_curvature.arm import Arm
-
-    return validated(Arm, content, path, _FOLDER)
+    robot = validated(load_class(KINDS[kind].robot, "robot"), content, path, _FOLDER)
+    if isinstance(robot, Robot) and (line := robot_rules.pressed_to_nothing(robot)):
+        warnings.warn(f"{path}: {line}", stacklevel=2)
+    return robot
 
 
-def available_robots(kinds: tuple[Kind, ...] = ("rod",)) -> list[str]:
-    """Names that `load_robot` knows, of robots of some kinds.
+def robot_of(content: Mapping[str, Any]) -> Any:
+    """The robot of a robot file's content, as nodes and bags tell it; None where it is none of a
+    kind that is known here."""
+    kind = KINDS.get(str(content.get("type")))
+    try:
+        return None if kind is None else load_class(kind.robot, "robot").model_validate(content)
+    except (ValidationError, UserError):
+        return None
+
+
+def available_robots(kinds: tuple[str, ...] | None = ("rod",)) -> list[str]:
+    """Names that `load_robot` knows, of robots of some kinds; None: of every kind.
 
     Raises:
         UserError: a file of config/robots cannot be read.
     """
-    return [name for name in available(_FOLDER) if kind_of(name) in kinds]
+    return [name for name in available(_FOLDER) if kinds is None or kind_of(name) in kinds]
 
 
-def load_arm(name_or_path: str | Path) -> "Arm":
-    """`load_robot` for what needs an arm; raises UserError as it does."""
-    return load_robot(name_or_path, ("arm",))
-
-
-def load_strain_arm(name_or_path: str | Path) -> "StrainArm":
-    """`load_robot` for what needs a strain robot; raises UserError as it does."""
-    return load_robot(name_or_path, ("strain",))
-
-
-def kind_of(name_or_path: str | Path) -> Kind:
-    """What kind of robot a name or a file means.
+def kind_of(name_or_path: str | Path) -> str:
+    """What kind of robot a name or a file means: its `type`, a name of `KINDS`.
 
     Raises:
         UserError: no robot has this name, or its file cannot be read or has no known type.
@@ -452,15 +454,15 @@ def _whole_file(
     return path, _whole_file(place, above + 1, shipped)[1] | content
 
 
-def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], Kind]:
+def _read(name_or_path: str | Path) -> tuple[Path, dict[str, Any], str]:
     """Path, content and kind of a robot file."""
     path, content = _whole_file(name_or_path)
-    allowed = ", ".join(WORDS)
-    if "type" in content:
-        for kind in WORDS:
-            if content["type"] == kind:
-                return path, content, kind
-        raise UserError(
-            f"{path}: type: {content['type']!r} is not allowed: must be one of {allowed}"
-        )
-    raise UserError(f"{path}: type: missing; this field is required; allowed are {allowed}")
+    allowed = ", ".join(KINDS)
+    if "type" not in content:
+        raise UserError(f"{path}: type: missing; this field is required; allowed are {allowed}")
+    kind = content["type"]
+    if isinstance(kind, str) and kind in KINDS:
+        return path, content, kind
+    if isinstance(kind, str) and kind in UNREADABLE:
+        raise UserError(f"{path}: type: {kind!r} cannot be used: {UNREADABLE[kind]}")
+    raise UserError(f"{path}: type: {kind!r} is not allowed: must be one of {allowed}")

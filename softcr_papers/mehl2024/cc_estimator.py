@@ -15,7 +15,8 @@ import numpy as np
 from pydantic import Field
 
 from softcr_estimation.errors import EstimatorError
-from softcr_estimation.filters.filters import FilterSettings, elapsed, make_filter
+from softcr_estimation.estimator_settings import FilterSettings
+from softcr_estimation.filters.filters import elapsed, make_filter
 from softcr_estimation.filters.gaussian import SquareRootFilter
 from softcr_estimation.sensors.measurements import checked
 from softcr_models.constant_curvature.kernel import kernels

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import root
 
 from softcr_models.arguments import Arguments, signs_of, unknown_output
-from softcr_models.constant_curvature.compiled_model import CompiledModel
+from softcr_models.compiled_model import CompiledModel
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError

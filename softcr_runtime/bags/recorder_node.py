@@ -1,4 +1,4 @@
-"""The recorder as a node: every topic of the table into one bag, byte by byte as it was sent.
+"""The recorder as a node: every topic of its robot into one bag, byte by byte as it was sent.
 
 Of the topics that all robots of a ROS domain share, the bag holds what the nodes of the recorder's
 own namespace say.
@@ -40,7 +40,7 @@ from softcr_runtime.ros.mailbox import NotExecuted
 from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.ros.process import leave, run
 from softcr_runtime.settings.node_settings import NodeSettings
-from softcr_runtime.wire.topics import TOPICS, qos
+from softcr_runtime.wire.topics import TOPICS, qos, topics_of
 
 TAKING_PERIOD = 0.05
 """Between two looks at what has arrived [s]; far fewer wake-ups than one for every message."""
@@ -73,7 +73,7 @@ class RecorderSettings(NodeSettings):
 
 
 class RecorderNode(LoopNode):
-    """Records every topic of the table, and the transitions of lifecycle nodes, into a bag.
+    """Records every topic of a robot of its kind, and the transitions of lifecycle nodes, in a bag.
 
     The bag is made by configure, filled while the node is active and finished by cleanup. When the
     disk refuses, the bag is finished with what it holds and the process ends with exit code 2: a
@@ -82,7 +82,7 @@ class RecorderNode(LoopNode):
 
     default_name = "recorder"
     Settings = RecorderSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     settings: RecorderSettings
     failure: ClassVar[str | None] = None
     _recording: BagRecording | None = None
@@ -99,7 +99,8 @@ class RecorderNode(LoopNode):
     def on_configure_node(self) -> None:
         if not self.settings.bag:
             raise UserError("parameter bag = '': the directory of a new bag is needed")
-        there = [topic for topic, row in TOPICS.items() if row.is_available()]
+        rows = topics_of(self.any_robot.type)
+        there = [topic for topic, row in rows.items() if row.is_available()]
         topics = {topic: self._recorded_topic(topic) for topic in there}
         self._last: dict[str, int] = {}  # by name: when a message of it came [ns]
         self._simulated = 0

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from softcr_models.model import Group, Layout
+from softcr_models.robots.kinds import KINDS, Kind
 from softcr_runtime.bags.parameter_changes import TOPIC as PARAMETER_EVENTS
 from softcr_runtime.bags.parameter_changes import changes_in
 from softcr_runtime.bags.reading import Bag
@@ -25,16 +26,31 @@ from softcr_runtime.blocks.values import (
     StateEstimate,
     TipEstimate,
 )
-from softcr_runtime.wire.arm_messages import ArmCloud
 from softcr_runtime.wire.codecs import EXCHANGED, Expected, codec
 from softcr_runtime.wire.configuration import TOPIC as CONFIGURATION
 from softcr_runtime.wire.configuration import configurations
 from softcr_runtime.wire.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
 from softcr_runtime.wire.messages import INPUT, MessageError, from_stamp, pose_value_from_message
 from softcr_runtime.wire.rod_clouds import ReferenceCloud, RodCloud
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS, TRUTH
 
 TOPICS = (*EXCHANGED, "estimate/shape")
 """Topics that become signals; /diagnostics and safety/state are read beside them."""
+
+
+def _input_of(kind: Kind) -> str:
+    """The field of a kind's inputs."""
+    return "length" if kind.field == "positions" else kind.quantity
+
+
+def _of_actuators(*endings: str) -> tuple[tuple[str, str], ...]:
+    """The inputs of every kind of robot, on topics with these endings."""
+    return tuple(
+        (f"{kind.quantity}/{ending}", _input_of(kind))
+        for ending in endings
+        for kind in KINDS.values()
+    )
+
 
 Role = Literal[
     "true tip", "measured tip", "estimated tip", "reference tip",
@@ -43,21 +59,15 @@ Role = Literal[
 ROLES: dict[Role, tuple[tuple[str, str], ...]] = {
     "true tip": (("simulation/truth/tip/pose", "position"),),
     "measured tip": (
-        ("mocap/tip/pose", "position"), ("mocap/arm/poses", "tip"), ("mocap/body/poses", "tip"),
+        ("mocap/tip/pose", "position"), ("mocap/body/poses", "tip"),
     ),
     "estimated tip": (("estimate/tip/pose", "position"),),
     "reference tip": tuple((f"reference/{name}", "tip") for name in ("rod", "output", "tip")),
     "true shape": (("simulation/truth/rod", "positions"),),
     "estimated shape": (("estimate/rod", "positions"), ("estimate/shape", "positions")),
-    "commands": (
-        ("pressure/sent", "pressure"), ("tendon/sent", "length"), ("torque/sent", "torque"),
-        ("pressure/command", "pressure"), ("tendon/command", "length"),
-        ("torque/command", "torque"),
-    ),
-    "plans": (("pressure/plan", "pressure"), ("tendon/plan", "length"), ("torque/plan", "torque")),
-    "readings": (
-        ("pressure/state", "pressure"), ("tendon/state", "length"), ("torque/state", "torque"),
-    ),
+    "commands": _of_actuators("sent", "command"),
+    "plans": _of_actuators("plan"),
+    "readings": _of_actuators("state"),
 }  # fmt: skip
 """Signals that serve a purpose; the first that was recorded does."""
 
@@ -77,7 +87,7 @@ _DIMENSIONS = {
     "positions": 2, "quaternions": 2, "points": 2, "wrenches": 2, "tips": 2, "covariance": 2,
     "period": 0,
 }  # fmt: skip
-_OF_ACTUATORS = ("pressure", "length", "force", "inputs", "torque")
+_OF_ACTUATORS = ("force", "inputs", *map(_input_of, KINDS.values()))
 _MISFITS_SHOWN = 5
 _LEVELS = {1: "warning", 2: "error"}
 
@@ -352,9 +362,16 @@ class _OfTopic:
         self.topic, self._frame, self._actuators = topic, first.header.frame_id, actuators
         self._decode = decoder(topic, first, Expected(actuators))
         self._samples: dict[int, dict[str, np.ndarray]] = {}
+        self._entries: tuple[str, ...] = ()
 
     def take(self, message: Any) -> None:
         value = self._decode(message)
+        if isinstance(value, StateEstimate) and value.layout is not None:
+            self._entries = tuple(
+                f"{group.name}_{number}"
+                for group in value.layout
+                for number in range(1, 1 + len(group.indices))
+            )
         self._samples.setdefault(from_stamp(message, self.topic), fields_of(self.topic, value))
 
     def signals(self) -> Iterable[Signal]:
@@ -368,7 +385,8 @@ class _OfTopic:
             yield Signal(
                 np.array(kept, np.int64), np.stack([found[stamp] for stamp in kept]),
                 self.topic, name, self._frame, unit_of(name),
-                self._actuators if name in _OF_ACTUATORS else (),
+                self._actuators if name in _OF_ACTUATORS
+                else self._entries if name == "state" else (),
             )  # fmt: skip
 
 
@@ -377,17 +395,16 @@ def decoder(topic: str, first: Any, expected: Expected) -> Callable[[Any], Any]:
 
     Args:
         topic: of `TOPICS`.
-        first: message of the topic: it tells what `expected` does not, the number of poses of an
-            arm's cameras and the groups of a state.
+        first: message of the topic: it tells what `expected` does not, the number of poses of
+            bodies and the groups of a state.
         expected: what the messages are about, as far as it is known.
     """
     if topic == "estimate/shape":
         return lambda message: tuple(pose_value_from_message(each, topic) for each in message.poses)
-    layout = _layout_of(first) if topic == "estimate/state" else None
-    sections = expected.racks if topic == "estimate/arm" and expected.racks else None
-    racks = expected.racks or len(getattr(first, "poses", ()))
+    layout = _layout_of(first) if topic in ("estimate/state", TRUTH) else None
+    bodies = expected.bodies or len(getattr(first, "poses", ()))
     frame = first.header.frame_id  # whichever it is, a reader takes what was recorded
-    told = replace(expected, layout=layout, sections=sections, racks=racks, frame=frame)
+    told = replace(expected, layout=layout, bodies=bodies, frame=frame)
     return codec(topic, told).decode
 
 
@@ -427,23 +444,20 @@ def _fields(topic: str, value: Any) -> dict[str, Any]:
         told |= {} if value.shift is None else {"shift": value.shift[0]}
         states = value.states if isinstance(value, ReferenceRows) else None
         return told if states is None else told | {"state": states[0]}
-    if isinstance(value, ArmCloud):
-        return {name: getattr(value, name) for name in ("q", "rest_lengths", "distances", "angles")}
     if isinstance(value, dict):
         return value
-    if topic == "tendon/state":
-        return {"length": value[0], "force": value[1]}
+    if topic in ACTUATOR_TOPICS:
+        named = _input_of(ACTUATOR_TOPICS[topic])
+        if isinstance(value, tuple):
+            return {named: value[0], "force": value[1]}
+        return {named: value.commands[0] if isinstance(value, CommandPacket) else value}
     if isinstance(value, tuple):
         positions = [pose.position for pose in value]
         quaternions = [pose.quaternion for pose in value]
         return {"positions": positions, "quaternions": quaternions, "tip": positions[-1]}
     if topic.endswith("/wrench"):
         return {"wrench": value}
-    if isinstance(value, CommandPacket):
-        value = value.commands[0]
-    quantity = topic.partition("/")[0]
-    plain = {"tendon": "length", "torque": "torque", "reference": "tip"}
-    return {plain.get(quantity, "pressure"): value}
+    return {"length" if topic == "tendon/lengths" else "tip": value}
 
 
 def unit_of(name: str) -> str:

@@ -97,6 +97,9 @@ class _Told(TypedDict, total=False):
     rejections: Counts
     refusals: Counts
     predictions: dict[str, Number]
+    in_words: dict[str, list[str]]
+    holds: Whole
+    ticks_at_bounds: Whole
     commands_stale: Whole
     without_commands: bool
     missed_cycles: Whole

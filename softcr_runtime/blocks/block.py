@@ -24,7 +24,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from softcr_models.robots.robot import Kind
 from softcr_runtime.blocks.budget import Budget
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.tick_grid import Blend, linear
@@ -100,7 +99,7 @@ class BlockBase:
     Attributes:
         name: default name of its node.
         Settings: its options; ROS parameters, `--help` and what a bag says of it follow from them.
-        kinds: of robots that it is for.
+        kinds: of robots that it is for, by name; None: every kind.
         offered: of its settings, those that a command line offers beside those of what it runs.
         inputs, outputs: what is joined to ticks, and topics that it publishes; of the instance
             where settings change them.
@@ -119,7 +118,7 @@ class BlockBase:
 
     name: ClassVar[str]
     Settings: ClassVar[type[NodeSettings]] = NodeSettings
-    kinds: ClassVar[tuple[Kind, ...]] = ("rod",)
+    kinds: ClassVar[tuple[str, ...] | None] = ("rod",)
     offered: ClassVar[tuple[str, ...]] = ()
     inputs: tuple[Input, ...] = ()
     outputs: tuple[str, ...] = ()

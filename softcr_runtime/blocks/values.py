@@ -13,6 +13,8 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
+from softcr_models.model import Layout
+
 
 @dataclass(frozen=True, eq=False)
 class Pose:
@@ -77,6 +79,8 @@ class StateEstimate:
             where somebody makes a message of this.
         inputs: (m,) measured inputs that the estimate was made with [unit of the model's inputs];
             None of a true state, and where an estimator does not tell them.
+        layout: of the state, where the block that sends it exchanges no model's states, and of one
+            that came in a message; None: that of the block's model.
     """
 
     state: np.ndarray
@@ -84,6 +88,12 @@ class StateEstimate:
     parameters_std: Mapping[str, float] = field(default_factory=dict)
     poses: Callable[[], np.ndarray] | None = None
     inputs: np.ndarray | None = None
+    layout: Layout | None = None
+
+    @property
+    def groups(self) -> dict[str, np.ndarray]:
+        """Entries of the state by group of its layout; none without one."""
+        return {group.name: self.state[group.indices] for group in self.layout or ()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,19 +184,3 @@ class GoalState:
     distance: float
     tip: np.ndarray
     frame: str
-
-
-@dataclass(frozen=True, eq=False)
-class ArmSections:
-    """A tendon-driven arm as its sections.
-
-    Attributes:
-        q: (3 n,) coordinates Delta_x, Delta_y, dL of every section [m].
-        rest_lengths: (n,) [m].
-        distances, angles: (k,) what is left of each sensor's error [m], [rad]; None: the truth.
-    """
-
-    q: np.ndarray
-    rest_lengths: np.ndarray
-    distances: np.ndarray | None = None
-    angles: np.ndarray | None = None

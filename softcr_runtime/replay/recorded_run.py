@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from softcr_models.errors import UserError
 from softcr_models.files.yaml_files import read_mapping
 from softcr_models.plugins import load_class
-from softcr_models.robots.robot import Kind, load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recorded_files import RecordedFiles, recorded_configurations
 from softcr_runtime.bags.told_values import misfits
@@ -165,7 +165,9 @@ class RecordedRun:
         there = [node for node in usual if node in self.said or node in self._parameters]
         return next(iter([*says, *there, *usual]))
 
-    def robot(self, settings: NodeSettings, kinds: tuple[Kind, ...]) -> tuple[Any, str | None]:
+    def robot(
+        self, settings: NodeSettings, kinds: tuple[str, ...] | None
+    ) -> tuple[Any, str | None]:
         """The robot of some settings, and a line when it is not the robot of the run.
 
         Raises:

@@ -16,13 +16,12 @@ from softcr_models.errors import UserError
 from softcr_models.models import MODELS
 from softcr_models.plugins import absolute_place, asking, file_of_place
 from softcr_models.prediction import ON_GPU
+from softcr_models.robots.kinds import KINDS
 from softcr_runtime.settings import registry
 
-_WITHOUT_NAMES = (
-    "softcr_control.open_loop.feedforward:Feedforward",
-    "softcr_papers.dalenberg2024.apcc.block:ApccBlock",
-)
-_HOUSE = frozenset({*registry.places(), *MODELS.values(), *_WITHOUT_NAMES, ON_GPU})
+_WITHOUT_NAMES = ("softcr_control.open_loop.feedforward:Feedforward",)
+_OF_KINDS = (place for kind in KINDS.values() for place in (kind.robot, kind.loop, kind.report))
+_HOUSE = frozenset({*registry.places(), *MODELS.values(), *_OF_KINDS, *_WITHOUT_NAMES, ON_GPU})
 _FILES = (".yaml", ".yml", ".json", ".safetensors", ".csv", ".npz", ".py")
 _CODE = ("estimator", "controller", "model")  # settings that name a class
 _NO_FILES = ("frame_prefix",)  # settings whose text may have a slash

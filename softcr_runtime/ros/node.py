@@ -48,7 +48,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from rclpy.clock import Clock, ClockType, ROSClock
 from rclpy.duration import Duration
@@ -58,7 +58,8 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 
 from softcr_models.errors import UserError
-from softcr_models.robots.robot import Kind, Robot, load_robot
+from softcr_models.robots.kinds import AnyRobot
+from softcr_models.robots.robot import Robot, load_robot
 from softcr_runtime.blocks.cycle_timer import TickStatistics
 from softcr_runtime.ros.intra_process import Encode, IntraProcess
 from softcr_runtime.ros.mailbox import Mailbox
@@ -79,10 +80,6 @@ from softcr_runtime.wire.namespaces import full_name
 from softcr_runtime.wire.quality_overrides import overriding_options
 from softcr_runtime.wire.topics import TOPICS, qos
 
-if TYPE_CHECKING:
-    from softcr_models.constant_curvature.arm import Arm
-    from softcr_models.strain.arm import StrainArm
-
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOOP_STOP_TIMEOUT = 1.0  # how long deactivation waits for the tick in progress [s]
 _LAST_WORDS_TIME = 0.05  # for readers to take what deactivation published [s]
@@ -99,7 +96,7 @@ class LoopNode(LifecycleNode):
     is entered again one period later.
 
     Attributes:
-        kinds: of robots that the node can be for; others are refused.
+        kinds: of robots that the node can be for, by name; others are refused. None: every kind.
         settings: the parameters' values; a new object whenever one changes.
         keeps_own_time: whether in lock-step its own cycles are the time, so that stamps of others
             cannot set it back.
@@ -109,7 +106,7 @@ class LoopNode(LifecycleNode):
 
     default_name: ClassVar[str]
     Settings: ClassVar[type[NodeSettings]] = NodeSettings
-    kinds: ClassVar[tuple[Kind, ...]] = ("rod",)
+    kinds: ClassVar[tuple[str, ...] | None] = ("rod",)
     settings: NodeSettings
     keeps_own_time: bool = False
     _last_tick_stamp: int | None
@@ -243,14 +240,9 @@ class LoopNode(LifecycleNode):
         return cast(Robot, self._robot_file)
 
     @property
-    def any_robot(self) -> "Robot | Arm | StrainArm":
+    def any_robot(self) -> AnyRobot:
         """The robot that `settings.robot` names, in a node for robots of every kind."""
-        return self._robot_file
-
-    @property
-    def arm(self) -> "Arm":
-        """The arm that `settings.robot` names, in a node for arms."""
-        return cast("Arm", self._robot_file)
+        return cast(AnyRobot, self._robot_file)
 
     @property
     def state(self) -> str:

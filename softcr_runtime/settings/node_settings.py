@@ -100,18 +100,6 @@ class NodeSettings(BaseModel):
         return self.mode == "lockstep"
 
 
-class ArmNodeSettings(NodeSettings):
-    """What the nodes of a tendon-driven arm can be told."""
-
-    robot: str = Field(
-        "dalenberg_robot1",
-        min_length=1,
-        description="an arm of config/robots, or a YAML file",
-        json_schema_extra={"folder": "robots"},
-    )
-    rate_hz: Hertz = Field(50.0, ge=1.0, le=1000.0, description="rate of the cameras' frames")
-
-
 class SampledNodeSettings(NodeSettings):
     """What nodes are told whose cycles take samples of several sensors together."""
 

@@ -73,42 +73,21 @@ _OWN: Names = {
             GRADIENT_MPC,
             predicts=True,
         ),
-        "strain_regulator": Entry(
-            "softcr_control.strain_regulator:StrainRegulator",
-            "P-satI-D on strains with the model's feed-forward, Valadas et al. (2024)",
-            "strain_regulator",
-        ),
     },
     "estimator": {
         "rod": Entry(
             "softcr_estimation.model_filter:ModelFilter",
             "Kalman filter on the model, from the tip",
         ),
-        "shape": Entry(
-            "softcr_estimation.shape_estimator:ShapeEstimator",
-            "strains that fit all markers of a planar robot, rates by a filter",
-        ),
     },
     "plant": {
         "rod": Entry("softcr_simulation.plants:RodPlant", "a rod driven by pressure"),
-        "arm": Entry("softcr_simulation.plants:TendonArmPlant", "an arm driven by tendons"),
-        "strain": Entry(
-            "softcr_simulation.strain_plant:StrainPlant", "a planar robot, torques on its strains"
-        ),
         "model": Entry("softcr_simulation.model_plant:ModelPlant", "any model, other parameters"),
     },
     "reference": {
         GOAL: Entry(
             "softcr_control.goals.block:GoalReference",
             "moves the tip to poses, along paths or after a stream, as requested during the run",
-        ),
-        "strain_setpoints": Entry(
-            "softcr_control.reference.strain_references:StrainSetpoints",
-            "shapes of a strain robot, one after the other",
-        ),
-        "strain_sines": Entry(
-            "softcr_control.reference.strain_references:StrainSines",
-            "sinusoidal strains of a strain robot",
         ),
     },
 }  # fmt: skip

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from softcr_models.model import Layout
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot
-from softcr_models.rod.description import pose_sensors
 from softcr_models.rod.state import intervals_of
 from softcr_runtime.blocks.values import StateEstimate, TipEstimate
-from softcr_runtime.wire.arm_messages import (
-    arm_cloud_from_message,
-    arm_cloud_message,
+from softcr_runtime.wire.body_messages import (
     pose_values_from_message,
     poses_to_message,
     tendon_state_from_message,
@@ -20,6 +18,7 @@ from softcr_runtime.wire.arm_messages import (
     tendons_to_message,
 )
 from softcr_runtime.wire.force_clouds import forces_from_message, forces_message
+from softcr_runtime.wire.frames import WORLD
 from softcr_runtime.wire.goal_messages import (
     goal_from_message,
     goal_state_to_message,
@@ -57,6 +56,7 @@ from softcr_runtime.wire.state_clouds import (
     state_from_message,
     state_message,
 )
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,8 @@ class Expected:
         actuators: names, in the order of every input vector.
         intervals: of rods whose states are received, of each segment on average; None for any.
         tendons: names of a rod's tendons.
-        racks: poses in a frame of an arm's cameras, of the sensors along a rod, or of markers.
-        sections: of an arm.
-        frame: of poses: the base's, or "world" for an arm.
+        bodies: poses in a frame of the cameras beside the tip's.
+        frame: of poses: the base's, or the world's.
         frame_prefix: before the names of the robot's own frames; the world is everybody's.
         layout: of the states of a model that is no rod; None where none are exchanged.
         rod: whose states are exchanged; None: any of one segment.
@@ -91,8 +90,7 @@ class Expected:
     actuators: tuple[str, ...]
     intervals: int | None = None
     tendons: tuple[str, ...] = ()
-    racks: int = 0
-    sections: int | None = None
+    bodies: int = 0
     frame: str = "base"
     layout: Layout | None = None
     frame_prefix: str = ""
@@ -119,7 +117,10 @@ class Expected:
 
 
 def expected_of(
-    robot: Any, intervals: int | None = None, layout: Layout | None = None, frame_prefix: str = ""
+    robot: AnyRobot,
+    intervals: int | None = None,
+    layout: Layout | None = None,
+    frame_prefix: str = "",
 ) -> Expected:
     """What the messages of a robot's blocks are about.
 
@@ -129,32 +130,16 @@ def expected_of(
         layout: of the states of a model that is no rod.
         frame_prefix: before the names of the robot's own frames.
     """
-    if hasattr(robot, "racks"):
-        return Expected(
-            robot.tendon_names,
-            intervals,
-            racks=len(robot.racks),
-            frame="world",
-            layout=layout,
-            frame_prefix=frame_prefix,
-        )
-    if hasattr(robot, "markers"):
-        return Expected(
-            robot.actuator_names,
-            racks=robot.markers,
-            frame=f"{frame_prefix}base",
-            layout=layout,
-            frame_prefix=frame_prefix,
-        )
+    rod = robot if isinstance(robot, Robot) else None
     return Expected(
         robot.actuator_names,
-        intervals,
-        tendons=tuple(each.name for each in robot.actuators if each.type == "tendon"),
-        racks=len(pose_sensors(robot)),
-        frame=f"{frame_prefix}base",
+        None if rod is None else intervals,
+        tendons=() if rod is None else tuple(each.name for each in rod.tendons),
+        bodies=len(robot.bodies_seen),
+        frame=WORLD if robot.in_world else f"{frame_prefix}base",
         layout=layout,
         frame_prefix=frame_prefix,
-        rod=robot if len(robot.segments) > 1 else None,
+        rod=rod if rod is not None and len(rod.segments) > 1 else None,
     )
 
 
@@ -164,7 +149,19 @@ def codec(topic: str, expected: Expected) -> Codec:
     Raises:
         KeyError: values of this topic are not exchanged between blocks.
     """
+    if topic in ACTUATOR_TOPICS:
+        return _of_actuators(topic, ACTUATOR_TOPICS[topic].field == "positions", expected)
     return _CODECS[topic](topic, expected)
+
+
+def _of_actuators(topic: str, positions: bool, expected: Expected) -> Codec:
+    if topic.endswith("/plan"):
+        return _plan(topic, "positions" if positions else "effort", expected)
+    if not positions:
+        return _efforts(topic, expected)
+    if topic.endswith("/state"):
+        return _tendon_state(topic, expected)
+    return _tendon_positions(topic, expected.actuators)
 
 
 def _efforts(topic: str, expected: Expected) -> Codec:
@@ -175,9 +172,8 @@ def _efforts(topic: str, expected: Expected) -> Codec:
     )
 
 
-def _plan(topic: str, expected: Expected) -> Codec:
+def _plan(topic: str, field: str, expected: Expected) -> Codec:
     names: Sequence[str] = expected.actuators
-    field = "positions" if topic.startswith("tendon/") else "effort"
     return Codec(
         lambda value, stamp: plan_to_message(value, names, stamp, field),
         lambda message: plan_from_message(message, names, topic, field),
@@ -242,11 +238,16 @@ def _reference_rod(topic: str, expected: Expected) -> Codec:
 
 
 def _state(topic: str, expected: Expected) -> Codec:
-    layout, names = expected.layout, expected.actuators
-    assert layout is not None  # of the block's model
+    names = expected.actuators
+
+    def layout(of: StateEstimate | None = None) -> Layout:
+        found = expected.layout if of is None or of.layout is None else of.layout
+        assert found is not None  # of the block's model
+        return found
+
     return Codec(
-        lambda value, stamp: state_message(value, layout, names, stamp, expected.frame),
-        lambda message: state_from_message(message, topic, layout, names),
+        lambda value, stamp: state_message(value, layout(value), names, stamp, expected.frame),
+        lambda message: state_from_message(message, topic, layout(), names),
     )
 
 
@@ -272,22 +273,16 @@ def _numbers(topic: str, expected: Expected) -> Codec:
     )
 
 
-def _arm_poses(topic: str, expected: Expected) -> Codec:
-    return Codec(
-        poses_to_message, lambda message: pose_values_from_message(message, topic, expected.racks)
-    )
-
-
 def _body_poses(topic: str, expected: Expected) -> Codec:
     return Codec(
         lambda value, stamp: poses_to_message(value, stamp, expected.frame),
-        lambda message: pose_values_from_message(message, topic, expected.racks),
+        lambda message: pose_values_from_message(message, topic, expected.bodies),
     )
 
 
 def _tip_setpoint(topic: str, expected: Expected) -> Codec:
     frame = expected.frame
-    turns = frame != "world"  # an arm's controller follows positions alone
+    turns = frame != WORLD  # an arm's controller follows positions alone
     return Codec(
         lambda value, stamp: tip_to_message(value, stamp, frame),
         lambda message: tip_from_message(message, topic, frame, turns),
@@ -310,10 +305,6 @@ def _tendon_lengths(topic: str, expected: Expected) -> Codec:
     return _tendon_positions(topic, expected.tendons)
 
 
-def _tendon_command(topic: str, expected: Expected) -> Codec:
-    return _tendon_positions(topic, expected.actuators)
-
-
 def _tendon_positions(topic: str, names: Sequence[str]) -> Codec:
     return Codec(
         lambda value, stamp: tendons_to_message(value, names, stamp),
@@ -329,26 +320,11 @@ def _tendon_state(topic: str, expected: Expected) -> Codec:
     )
 
 
-def _arm(topic: str, expected: Expected) -> Codec:
-    def encode(value: Any, stamp: int) -> Any:
-        return arm_cloud_message(value.q, value.rest_lengths, stamp, value.distances, value.angles)
-
-    return Codec(encode, lambda message: arm_cloud_from_message(message, topic, expected.sections))
-
-
 def _clock(topic: str, expected: Expected) -> Codec:
     return Codec(lambda value, stamp: clock_to_message(stamp), lambda message: message)
 
 
 _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
-    "pressure/command": _efforts,
-    "pressure/state": _efforts,
-    "pressure/sent": _efforts,
-    "pressure/plan": _plan,
-    "tendon/plan": _plan,
-    "torque/plan": _plan,
-    "tendon/sent": _tendon_command,
-    "torque/sent": _efforts,
     "mocap/tip/pose": _pose,
     "mocap/body/poses": _body_poses,
     "tendon/lengths": _tendon_lengths,
@@ -363,21 +339,18 @@ _CODECS: dict[str, Callable[[str, Expected], Codec]] = {
     "estimate/constant_curvature": _numbers,
     "reference/rod": _reference_rod,
     "estimate/state": _state,
+    "simulation/truth/state": _state,
     "reference/output": _reference_output,
-    "mocap/arm/poses": _arm_poses,
     "reference/tip": _tip_setpoint,
-    "tendon/command": _tendon_command,
-    "tendon/state": _tendon_state,
-    "torque/command": _efforts,
-    "torque/state": _efforts,
-    "simulation/truth/strains": _numbers,
-    "estimate/arm": _arm,
-    "simulation/truth/arm": _arm,
     "goal/pose": _goal_pose,
     "goal/path": _goal_path,
     "goal/state": _goal_state,
     "/clock": _clock,
 }
 
-EXCHANGED = tuple(topic for topic in _CODECS if topic != "/clock" and not topic.startswith("goal/"))
+EXCHANGED = tuple(
+    topic
+    for topic in (*ACTUATOR_TOPICS, *_CODECS)
+    if topic != "/clock" and not topic.startswith("goal/")
+)
 """Topics whose values have a stamp and a codec, and are signals over time."""

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.rod_model.rod_model import RodModel
+from softcr_models.plugins import load_class
+from softcr_models.robots.kinds import KINDS, AnyRobot
 
 
 @dataclass(frozen=True)
 class RobotTopics:
-    """Topics of one kind of robot.
+    """Topics of a robot.
 
     Attributes:
         plan: what its actuators shall do, and when.
@@ -18,7 +19,6 @@ class RobotTopics:
         sent: what they were really asked for.
         state: what its actuators read; the lead of the control chain.
         poses: what its cameras see.
-        plant: what a simulated plant of it speaks on.
     """
 
     plan: str
@@ -26,47 +26,27 @@ class RobotTopics:
     sent: str
     state: str
     poses: str
-    plant: tuple[str, ...]
 
-
-_PRESSURE = RobotTopics(
-    "pressure/plan",
-    "pressure/command",
-    "pressure/sent",
-    "pressure/state",
-    "mocap/tip/pose",
-    ("mocap/tip/pose", "pressure/state", "simulation/truth/tip/pose"),
-)
-_TENDON = RobotTopics(
-    "tendon/plan",
-    "tendon/command",
-    "tendon/sent",
-    "tendon/state",
-    "mocap/arm/poses",
-    ("tendon/state", "simulation/truth/tip/pose", "mocap/arm/poses"),
-)
-
-
-_TORQUE = RobotTopics(
-    "torque/plan",
-    "torque/command",
-    "torque/sent",
-    "torque/state",
-    "mocap/body/poses",
-    (
-        "torque/state", "simulation/truth/tip/pose", "simulation/truth/strains", "mocap/body/poses",
-    ),
-)  # fmt: skip
+    @property
+    def plant(self) -> tuple[str, ...]:
+        """What a simulated plant of it speaks on, at least."""
+        return self.poses, self.state, "simulation/truth/tip/pose"
 
 
 def states_topic(model: Any) -> str:
     """Where the estimated states of a model are told: those of rods as points that viewers draw."""
-    return "estimate/rod" if isinstance(model, RodModel) else "estimate/state"
+    return "estimate/rod" if _is_of_rod(model) else "estimate/state"
 
 
 def reference_topic(model: Any) -> str:
     """Where a controller that predicts with a model is told what it shall follow."""
-    return "reference/rod" if isinstance(model, RodModel) else "reference/output"
+    return "reference/rod" if _is_of_rod(model) else "reference/output"
+
+
+def _is_of_rod(model: Any) -> bool:
+    from softcr_models.rod_model.rod_model import RodModel  # brings kernels with it
+
+    return isinstance(model, RodModel)
 
 
 def inputs_of(value: Any) -> np.ndarray:
@@ -74,8 +54,19 @@ def inputs_of(value: Any) -> np.ndarray:
     return value[0] if isinstance(value, tuple) else value
 
 
-def robot_topics(robot: Any) -> RobotTopics:
-    """The topics of a robot that pressures, tendons, or torques on its strains drive."""
-    if hasattr(robot, "markers"):
-        return _TORQUE
-    return _TENDON if hasattr(robot, "racks") else _PRESSURE
+def robot_topics(robot: AnyRobot) -> RobotTopics:
+    """The topics of a robot."""
+    return _topics(KINDS[robot.type].quantity, robot.sees_tip)
+
+
+def topics_of_kind(kind: str) -> RobotTopics:
+    """The topics of every robot of a kind, a name of `KINDS`."""
+    return _topics(KINDS[kind].quantity, load_class(KINDS[kind].robot, "robot").sees_tip)
+
+
+def _topics(quantity: str, sees_tip: bool) -> RobotTopics:
+    plan, command, sent, state = (
+        f"{quantity}/{each}" for each in ("plan", "command", "sent", "state")
+    )
+    poses = "mocap/tip/pose" if sees_tip else "mocap/body/poses"
+    return RobotTopics(plan, command, sent, state, poses)

@@ -93,6 +93,7 @@ def state_from_message(
         _named(single, _PARAMETER),
         _named(single, _STD),
         inputs=inputs_of_fields(single, actuators, topic),
+        layout=layout,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from softcr_models.robots.kinds import KINDS, Kind
 from softcr_runtime.wire.tf_types import TF_MESSAGE, NoWireType, tf_message_class
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ class Topic:
         type: as in `sensor_msgs/msg/JointState`, the form bags use too.
         profile: quality of service, see `qos`.
         meaning: what it carries, with units.
+        kind: of the robots that have it, a name of `KINDS`; empty: every robot.
     """
 
     name: str
     type: str
     profile: Profile
     meaning: str
+    kind: str = ""
 
     def message_class(self) -> Any:
         """The Python class of the type; imports its ROS package.
@@ -53,35 +56,10 @@ class Topic:
         return True
 
 
+TRUTH = "simulation/truth/state"
+"""The true state of a simulated robot that is not a rod."""
+
 _ROWS = (
-    Topic(
-        "pressure/command",
-        "sensor_msgs/msg/JointState",
-        "command",
-        "one command of a controller that does not send plans: name = actuators, effort = gauge "
-        "pressure [Pa] or tension [N]; applied on arrival, until the next one",
-    ),
-    Topic(
-        "pressure/plan",
-        "trajectory_msgs/msg/JointTrajectory",
-        "command",
-        "planned commands: joint_names = actuators; for each point, effort = gauge pressure [Pa] "
-        "or tension [N], and time_from_start = its due time, counted from the stamp, which is that "
-        "of the estimate it answers; applied when due, until a newer plan replaces them",
-    ),
-    Topic(
-        "pressure/state",
-        "sensor_msgs/msg/JointState",
-        "sensor",
-        "measured inputs: name = actuators, effort = gauge pressure [Pa] or tension [N]",
-    ),
-    Topic(
-        "pressure/sent",
-        "sensor_msgs/msg/JointState",
-        "sensor",
-        "inputs that were actually applied from the stamp on, after due times, safety and limiter: "
-        "name = actuators, effort = gauge pressure [Pa] or tension [N]",
-    ),
     Topic(
         "mocap/tip/pose",
         "geometry_msgs/msg/PoseStamped",
@@ -92,9 +70,8 @@ _ROWS = (
         "mocap/body/poses",
         "geometry_msgs/msg/PoseArray",
         "sensor",
-        "poses of rigid bodies along a rod, as seen by the cameras [m], in the order of the pose "
-        "sensors in the robot file; or of all markers of a planar strain robot, base to tip; stamp "
-        "= middle of the exposure",
+        "poses of bodies along the robot, all from one frame of the cameras [m]: those that its "
+        "file names, base to tip; stamp = middle of the exposure",
     ),
     Topic(
         "tendon/lengths",
@@ -102,6 +79,7 @@ _ROWS = (
         "sensor",
         "lengths of a rod's tendons, each from the rod's base to its end: name = tendons, position "
         "[m]",
+        "rod",
     ),
     Topic(
         "force_torque/wrench",
@@ -109,6 +87,7 @@ _ROWS = (
         "sensor",
         "wrench measured by the sensor below the base, about its origin, in the base's axes [N, "
         "N m]",
+        "rod",
     ),
     Topic(
         "estimate/rod",
@@ -117,13 +96,15 @@ _ROWS = (
         "estimated rod state, one point per node, with estimated parameters and the measured "
         "inputs from which it was computed; for several segments also `segment`, the number of the "
         "segment that a point belongs to, from 0 at the base",
+        "rod",
     ),
     Topic(
         "estimate/state",
         "sensor_msgs/msg/PointCloud2",
         "reliable",
-        "estimated state of a model that is not a rod, one point: state.GROUP, parameter.NAME, "
-        "std.NAME, and input.ACTUATOR (the measured inputs from which it was computed)",
+        "estimated state of a model that is not a rod, one point: state.GROUP, parameter.NAME (any "
+        "number found with it), std.NAME, and input.ACTUATOR (the measured inputs from which it "
+        "was computed)",
     ),
     Topic(
         "estimate/tip/pose",
@@ -137,12 +118,7 @@ _ROWS = (
         "reliable",
         "estimated arc, one point: delta_x, delta_y, elongation [m], their rates [m/s], "
         "bending_stiffness [N/m], standard deviations",
-    ),
-    Topic(
-        "mocap/arm/poses",
-        "geometry_msgs/msg/PoseArray",
-        "sensor",
-        "poses of rigid bodies along an arm, base to tip, all from one frame of the cameras [m]",
+        "rod",
     ),
     Topic(
         "reference/tip",
@@ -173,64 +149,6 @@ _ROWS = (
         "position of the tip now [m]",
     ),
     Topic(
-        "tendon/command",
-        "sensor_msgs/msg/JointState",
-        "command",
-        "commanded tendon lengths relative to the zero state: name = tendons, position [m]; "
-        "applied on arrival",
-    ),
-    Topic(
-        "tendon/plan",
-        "trajectory_msgs/msg/JointTrajectory",
-        "command",
-        "planned tendon lengths, like pressure/plan, with the positions [m] of each point",
-    ),
-    Topic(
-        "tendon/sent",
-        "sensor_msgs/msg/JointState",
-        "sensor",
-        "tendon lengths that were applied from the stamp on: name = tendons, position [m]",
-    ),
-    Topic(
-        "tendon/state",
-        "sensor_msgs/msg/JointState",
-        "sensor",
-        "measured tendons: name, position = length relative to the zero state [m], effort [N], "
-        "negative if the tendon pulls",
-    ),
-    Topic(
-        "torque/command",
-        "sensor_msgs/msg/JointState",
-        "command",
-        "commanded generalised forces on the strains of a planar strain robot: name = strains, "
-        "effort = [N m] on bending, [N] on shear and axial strain; applied on arrival",
-    ),
-    Topic(
-        "torque/plan",
-        "trajectory_msgs/msg/JointTrajectory",
-        "command",
-        "planned generalised forces, like pressure/plan, with the effort of torque/command",
-    ),
-    Topic(
-        "torque/sent",
-        "sensor_msgs/msg/JointState",
-        "sensor",
-        "generalised forces that were applied from the stamp on: name, effort as torque/command",
-    ),
-    Topic(
-        "torque/state",
-        "sensor_msgs/msg/JointState",
-        "sensor",
-        "measured generalised forces on the strains: name, effort as torque/command",
-    ),
-    Topic(
-        "estimate/arm",
-        "sensor_msgs/msg/PointCloud2",
-        "reliable",
-        "model of a tendon-driven arm, one point: coordinates and rest lengths of its sections "
-        "[m], remaining error of each sensor [m], [rad]",
-    ),
-    Topic(
         "estimate/shape", "nav_msgs/msg/Path", "reliable", "centre line of the estimated state [m]"
     ),
     Topic(
@@ -239,6 +157,7 @@ _ROWS = (
         "reliable",
         "desired state of the rod: one row per step of the horizon, one point per node; if the "
         "state is NaN, the last point is the desired tip, its orientation NaN if none is wanted",
+        "rod",
     ),
     Topic(
         "reference/output",
@@ -279,32 +198,28 @@ _ROWS = (
         "diagnostic_msgs/msg/DiagnosticStatus",
         "latched",
         "the action and its cause, what is latched, what prevents enabling",
+        "rod",
     ),
     Topic(
         "safety/operator",
         "sensor_msgs/msg/Joy",
         "sensor",
         "signal of the operator: button 0 is the deadman's switch, button 1 vents",
+        "rod",
     ),
     Topic(
         "simulation/truth/rod",
         "sensor_msgs/msg/PointCloud2",
         "sensor",
         "true rod state of the simulator, like estimate/rod; for recorder and viewers only",
+        "rod",
     ),
     Topic(
-        "simulation/truth/arm",
+        TRUTH,
         "sensor_msgs/msg/PointCloud2",
         "sensor",
-        "true coordinates and rest lengths of the simulated arm's bodies [m], like estimate/arm; "
-        "for recorder and viewers only",
-    ),
-    Topic(
-        "simulation/truth/strains",
-        "sensor_msgs/msg/PointCloud2",
-        "sensor",
-        "true strains of the simulated robot by name, bending in [rad/m], shear and axial strain "
-        "in [-], and their rates NAME_rate [1/s]; for recorder and viewers only",
+        "true state of a simulated robot that is not a rod, like estimate/state; for recorder and "
+        "viewers only",
     ),
     Topic(
         "simulation/truth/tip/pose",
@@ -318,6 +233,7 @@ _ROWS = (
         "sensor",
         "scripted loads on the simulated rod, one point each, zero while off: point of application "
         "[m], force [N], moment about that point [N m]; for recorder and viewers only",
+        "rod",
     ),
     Topic(
         "simulation/truth/contact/points",
@@ -326,6 +242,7 @@ _ROWS = (
         "points at which the simulated rod may touch its obstacles (the middles of its intervals "
         "and its last node) [m], and the force on it there [N], zero without contact; for recorder "
         "and viewers only",
+        "rod",
     ),
     Topic(
         "simulation/truth/contact/wrench",
@@ -333,6 +250,7 @@ _ROWS = (
         "sensor",
         "total wrench of the obstacles on the simulated rod, about the origin of the sensor below "
         "the base, in the base's axes [N, N m]; for recorder and viewers only",
+        "rod",
     ),
     Topic(
         "/diagnostics",
@@ -363,8 +281,63 @@ _ROWS = (
     Topic("/clock", "rosgraph_msgs/msg/Clock", "clock", "simulated time"),
 )
 
-TOPICS: dict[str, Topic] = {topic.name: topic for topic in _ROWS}
+
+def _of_actuators(kind: Kind) -> tuple[Topic, ...]:
+    """Topics of the commands and readings of a kind of robots."""
+    quantity, state = kind.quantity, "sensor_msgs/msg/JointState"
+    numbers, forces = f"effort = {kind.meaning}", ""
+    if kind.field == "positions":
+        numbers, forces = f"position = {kind.meaning}", ", effort [N], negative where it pulls"
+    return (
+        Topic(
+            f"{quantity}/command", state, "command",
+            "one command of a controller that does not send plans: name = actuators, "
+            f"{numbers}; applied on arrival, until the next one",
+        ),
+        Topic(
+            f"{quantity}/plan", "trajectory_msgs/msg/JointTrajectory", "command",
+            f"planned commands: joint_names = actuators; for each point, {kind.field} = "
+            f"{kind.meaning}, and time_from_start = its due time, counted from the stamp, which is "
+            "that of the estimate it answers; applied when due, until a newer plan replaces them",
+        ),
+        Topic(
+            f"{quantity}/state", state, "sensor",
+            f"measured inputs: name = actuators, {numbers}{forces}",
+        ),
+        Topic(
+            f"{quantity}/sent", state, "sensor",
+            "inputs that were actually applied from the stamp on, after due times, safety and "
+            f"limiter: name = actuators, {numbers}",
+        ),
+    )  # fmt: skip
+
+
+ACTUATOR_TOPICS: dict[str, Kind] = {}
+"""Topics of commands and readings of actuators, with the first kind of robots that has them."""
+
+TOPICS: dict[str, Topic] = {}
 """All topics by name."""
+
+for _kind in KINDS.values():
+    for _topic in _of_actuators(_kind):
+        TOPICS.setdefault(_topic.name, _topic)
+        ACTUATOR_TOPICS.setdefault(_topic.name, _kind)
+TOPICS |= {_topic.name: _topic for _topic in _ROWS}
+
+
+def topics_of(kind: str) -> dict[str, Topic]:
+    """The topics that a robot of a kind may have, by name.
+
+    Args:
+        kind: a name of `KINDS`.
+    """
+    quantity = KINDS[kind].quantity
+    return {
+        name: topic
+        for name, topic in TOPICS.items()
+        if topic.kind in ("", kind)
+        and (name not in ACTUATOR_TOPICS or ACTUATOR_TOPICS[name].quantity == quantity)
+    }
 
 
 _NEVER_KEPT = ("diagnostics", "clock", "person")

@@ -7,7 +7,6 @@ import numpy as np
 
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.values import (
-    ArmSections,
     PointForces,
     Pose,
     ReferenceRows,
@@ -15,11 +14,8 @@ from softcr_runtime.blocks.values import (
     TipEstimate,
 )
 from softcr_runtime.wire.codecs import Expected
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS
 
-_ACTUATORS = (
-    "pressure/command", "pressure/state", "pressure/sent", "tendon/command", "tendon/sent",
-    "torque/command", "torque/sent", "torque/state",
-)  # fmt: skip
 _WRENCHES = ("force_torque/wrench", "simulation/truth/contact/wrench")
 _KINDS: dict[str, type] = {
     "mocap/tip/pose": Pose,
@@ -27,16 +23,12 @@ _KINDS: dict[str, type] = {
     "estimate/rod": StateEstimate,
     "estimate/state": StateEstimate,
     "simulation/truth/rod": StateEstimate,
+    "simulation/truth/state": StateEstimate,
     "simulation/truth/loads": PointForces,
     "simulation/truth/contact/points": PointForces,
     "estimate/tip/pose": TipEstimate,
     "reference/rod": ReferenceRows,
     "reference/output": ReferenceRows,
-    "pressure/plan": CommandPacket,
-    "tendon/plan": CommandPacket,
-    "torque/plan": CommandPacket,
-    "estimate/arm": ArmSections,
-    "simulation/truth/arm": ArmSections,
 }
 
 
@@ -51,19 +43,20 @@ def check_value(topic: str, value: Any, expected: Expected) -> None:
     Raises:
         TypeError, ValueError: one line with the topic, what was found and what is allowed.
     """
-    if topic in _ACTUATORS:
-        _check_array(topic, value, (len(expected.actuators),))
+    if topic in ACTUATOR_TOPICS and not topic.endswith("/plan"):
+        # readings of positions have forces beside them
+        for each in value if isinstance(value, tuple) else (value,):
+            _check_array(topic, each, (len(expected.actuators),))
     elif topic in _WRENCHES:
         _check_array(topic, value, (6,))
     elif topic == "tendon/lengths":
         _check_array(topic, value, (len(expected.tendons),))
     elif topic == "mocap/body/poses":
-        if not (isinstance(value, tuple) and len(value) == expected.racks):
-            raise TypeError(f"{topic} must be a tuple of {expected.racks} poses")
+        if not (isinstance(value, tuple) and len(value) == expected.bodies):
+            raise TypeError(f"{topic} must be a tuple of {expected.bodies} poses")
         for pose in value:
             check_value("mocap/tip/pose", pose, expected)
-    elif topic in _KINDS:
-        kind = _KINDS[topic]
+    elif kind := CommandPacket if topic in ACTUATOR_TOPICS else _KINDS.get(topic):
         if not isinstance(value, kind):
             raise TypeError(f"{topic} is a {type(value).__name__}, must be a {kind.__name__}")
         for name, part, shape in _parts(value, len(expected.actuators)):

@@ -203,12 +203,32 @@ class PlantErrors(Data):
         About("-", 0.5, 2.0, (0.99, 1.01), "pressure", "input"),
         "gain of each reading, before the bias",
     )
+    tension_noise: Finite | None = _field(
+        None,
+        About("N", 0.0, 10.0, None, "pressure"),
+        "standard deviation of each reading of a tension; that of the file when absent",
+    )
 
-    # what sees the tip
+    # what sees the tip, and what else is measured
     tip_noise: Finite | None = _field(
         None,
         About("m", 0.0, 0.05, (1e-4, 3e-4), "sensors"),
         "standard deviation of each measured coordinate; that of the file when absent",
+    )
+    tendon_length_noise: Finite | None = _field(
+        None,
+        About("m", 0.0, 0.05, None, "sensors"),
+        "standard deviation of each tendon's measured length; that of the file when absent",
+    )
+    force_noise: Finite | None = _field(
+        None,
+        About("N", 0.0, 5.0, None, "sensors"),
+        "standard deviation of the measured base force; that of the file when absent",
+    )
+    moment_noise: Finite | None = _field(
+        None,
+        About("N m", 0.0, 1.0, None, "sensors"),
+        "standard deviation of the measured base moment; that of the file when absent",
     )
     dropout: Finite = _field(
         0.0,
@@ -243,7 +263,9 @@ class PlantErrors(Data):
     payload_mass: Finite = _field(
         0.0,
         About("kg", -2.0, 10.0, (0.0, 0.05), "events"),
-        "mass picked up at the outer face of the tip cap; below 0: lost from the tip's own mass",
+        "mass picked up at the outer face of the tip cap (in a plant with the model's equations at "
+        "the centre of mass of the robot's payload, if it has one); below 0: lost from the tip's "
+        "own mass",
     )
     payload_picked_up: Finite = _field(
         0.0,
@@ -333,6 +355,16 @@ class PlantErrors(Data):
             if (value := getattr(self, name)) != declared.default
         }
 
+    def changed_in_words(self) -> dict[str, Any]:
+        """As `changed`, for diagnostics and reports: tuples are lists."""
+        told = self.changed().items()
+        return {name: list(each) if isinstance(each, tuple) else each for name, each in told}
+
+    @classmethod
+    def noiseless(cls, **others: Any) -> "PlantErrors":
+        """Errors by name, of sensors without noise where none of them is one."""
+        return cls(**(dict.fromkeys(_NOISES, 0.0) | others))
+
     @classmethod
     def draw(
         cls,
@@ -372,6 +404,15 @@ def about_field(name: str) -> About:
     extra: Any = PlantErrors.model_fields[name].json_schema_extra
     return About(**extra["about"])
 
+
+_NOISES = tuple(name for name in PlantErrors.model_fields if name.endswith("_noise"))
+
+MODEL_ERRORS = frozenset(_NOISES) | {
+    "length_factor", "bending_factor", "dilatation_factor", "damping_factor", "tip_mass_factor",
+    "tip_mass_fraction", "base_tilt", "chamber_angle_error", "lever_factor", "lag_pole_factor",
+    "pressure_bias", "pressure_gain", "dropout", "payload_mass",
+}  # fmt: skip
+"""Errors that a plant with the equations of a model can have, see `SimulatedPlant`."""
 
 _OF_PRESSURES = {
     name

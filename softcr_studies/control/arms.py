@@ -1,6 +1,7 @@
 """An arm of two segments in the closed loop: a tip in motion, poses, and a ball in the way."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -13,7 +14,6 @@ from softcr_models.rod_model.rows import interval_counts
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
-from softcr_simulation.errors.different_plant import Difference
 from softcr_studies.frame.cell import Cell, Result
 from softcr_studies.frame.study import Metric, Must, Seeds, Study, StudySettings
 from softcr_studies.loops.closed_loop import mean_error_mm
@@ -28,7 +28,7 @@ from softcr_studies.loops.tracking_loop import (
 from softcr_studies.loops.tracking_study import settled
 
 ROBOT, BALL = "two_segments", "ball"
-PLANT = Difference(intervals=2 * MODEL_INTERVALS)
+PLANT_INTERVALS = 2 * MODEL_INTERVALS
 POPULATION = 256
 CLEARANCE = 5e-3  # [m]
 LAST = 1.0  # of a run at a pose: what counts [s]
@@ -45,7 +45,7 @@ TIP, AXIS, TURN, GAP = "tip error", "angle of the tip's axis", "angle of the tip
 
 def _pose(robot: Robot, cell: Cell) -> SampledReference:
     """Of an equilibrium of the nominal rod on the plant's grid, another one for each seed."""
-    rod = CosseratRod(robot, PLANT.intervals)
+    rod = CosseratRod(robot, PLANT_INTERVALS)
     limits = robot.pressure_limits
     shares = cell.random("pose").uniform(*SHARES, rod.input_size)
     held = limits.minimum + shares * (limits.maximum - limits.minimum)
@@ -57,14 +57,19 @@ MOVING = Case(
     "trajectory to 1 Hz",
     ReferenceSettings(kind="trajectory", frequencies=(0.5, 1.0)),
     8.0,
-    PLANT,
+    plant_intervals=PLANT_INTERVALS,
 )
-POSES = Case("position and axis of the tip", ReferenceSettings(kind="setpoint"), 4.0, PLANT)
+POSES = replace(
+    MOVING,
+    name="position and axis of the tip",
+    reference=ReferenceSettings(kind="setpoint"),
+    duration=4.0,
+)
 ROUND = Case(
     "circle through a ball",
     ReferenceSettings(kind="tip_circle", radius=RADIUS, height=HEIGHT, frequency=FREQUENCY),
     6.0,
-    PLANT,
+    plant_intervals=PLANT_INTERVALS,
 )
 KEEPS_AWAY: Parameters = {"costs.obstacles": BALL, "costs.clearance": CLEARANCE}
 
@@ -101,7 +106,7 @@ def run(cell: Cell) -> Result:
 
 def _gaps(robot: Robot, places: np.ndarray) -> np.ndarray:
     """(T,) smallest distance of the skin at rows (T, R, 3) from the obstacles [m]."""
-    counts = np.array(interval_counts(CosseratRod(robot, PLANT.intervals))) + 1
+    counts = np.array(interval_counts(CosseratRod(robot, PLANT_INTERVALS))) + 1
     thick = np.repeat([0.5 * each.outer_diameter for each in robot.segments], counts)
     points = places.reshape(-1, 3)
     away = [each.distance(points) for each in load_obstacles(BALL).obstacles]

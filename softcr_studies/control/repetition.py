@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_control.predictive.learned_motion import LearnedMotion, shift_after
+from softcr_estimation.estimator_settings import in_words
 from softcr_models import Robot, load_robot
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.values import StateEstimate
@@ -59,7 +60,7 @@ def run(cell: Cell) -> Result:
         seen = _Seen(len(shift))
         found = run_loop(
             robot,
-            replace(FAST, name=cell.case, duration=DURATION, errors=PLANTS[cell.case]),
+            replace(FAST, name=cell.case, duration=DURATION, errors=PLANTS[cell.case], beam=True),
             source,
             GRADIENT_MPC,
             (cell.stream(f"plant {repetition}"), cell.stream(f"controller {repetition}")),
@@ -70,7 +71,7 @@ def run(cell: Cell) -> Result:
         errors.append(mean_error_mm(found, SETTLED))
         shift = shift_after(shift, seen.filled() - found["wanted"])
         if method.goes_on:
-            numbers = numbers.model_copy(update={"begins_with": seen.parameters})
+            numbers = numbers.model_copy(update={"begins_with": in_words(seen.parameters)})
     return {"errors": np.array(errors)}
 
 

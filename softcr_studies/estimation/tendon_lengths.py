@@ -10,8 +10,9 @@ from functools import cache
 import numpy as np
 from pydantic import Field
 
+from softcr_estimation import ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
+from softcr_estimation.model_filter import ModelFilter
 from softcr_models import CosseratRod, load_robot
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
@@ -71,7 +72,7 @@ def run(cell: Cell) -> Result:
         TENDON_LENGTHS: lengths + length_noise * noise.standard_normal(lengths.shape),
     }
     read = levels + TENSION_NOISE * noise.standard_normal(levels.shape)
-    told = ModelFilterSettings.model_validate(
+    told = ModelEstimatorSettings.model_validate(
         {"position_noise": TIP_NOISE, "tendon_length_noise": length_noise}
     )
     follower = ModelFilter(EstimationContext(load_robot(ROBOT), model, PERIOD), told)

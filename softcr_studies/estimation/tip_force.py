@@ -12,8 +12,9 @@ from functools import cache
 import numpy as np
 from pydantic import Field
 
+from softcr_estimation import ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.model_filter import ModelFilter, ModelFilterSettings
+from softcr_estimation.model_filter import ModelFilter
 from softcr_models import CosseratRod, load_robot
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
@@ -129,7 +130,7 @@ class Follower:
             "wrench_force_noise": FORCE_NOISE,
             "wrench_moment_noise": MOMENT_NOISE,
         }
-        settings = ModelFilterSettings.model_validate(noises)
+        settings = ModelEstimatorSettings.model_validate(noises)
         self._filter = ModelFilter(context, settings)
         self._with_wrench, self._stamp = method == WITH, 0.0
         self._filter.update(level, {}, 0.0)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from softcr_control.reference.references import SampledReference
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_models import load_robot
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
@@ -18,16 +18,16 @@ from softcr_studies.frame.cell import Cell, Result
 from softcr_studies.frame.study import Must
 from softcr_studies.loops import lock_in
 from softcr_studies.loops.tracking_loop import Case, run_loop
-from softcr_studies.tuning.parameters import FILTER, published_values
+from softcr_studies.tuning.parameters import FILTER, filter_settings, published_values
 
 PLAIN, CHAINED = "licher2025", "licher2025_chain"
 """The robot without and with the chain; plants and references are the same."""
 
-EVERYTHING = EstimatorSettings().model_copy(update={"parameters": None})
+EVERYTHING = ModelEstimatorSettings()
 """The shipped filter, which estimates all that its model has."""
 
-OF_PAPER = EstimatorSettings(
-    parameters=("bending_compliance",), reopening=False, **published_values(FILTER)
+OF_PAPER = filter_settings(
+    {"parameters": ("bending_compliance",), "reopening": False, **published_values(FILTER)}
 )
 """State and bending compliance alone, as in Licher et al. 2025, Sec. V-A and Table VI."""
 
@@ -45,7 +45,7 @@ class Loop:
 
     controller: str
     robot: str = CHAINED
-    filter: EstimatorSettings = EVERYTHING
+    filter: ModelEstimatorSettings = EVERYTHING
     parameters: Parameters = field(default_factory=dict)
 
 

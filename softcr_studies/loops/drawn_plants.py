@@ -98,7 +98,8 @@ def errors_of(cell: Cell) -> PlantErrors:
 
 def run_drawn(cell: Cell, loop: Loop) -> Result:
     """The settled tip error of a loop on the cell's plant [mm], and how it is locked in [%]."""
-    case = Case(cell.case.name, cell.case.reference, DURATION, errors=errors_of(cell))
+    errors = errors_of(cell)
+    case = Case(cell.case.name, cell.case.reference, DURATION, errors=errors, beam=True)
     told: dict[str, Any] = {ERROR: LOST_MM, LOST: 1.0}
     try:
         result = run_whole(cell, case, reference_of(load_robot(PLAIN), case), loop)

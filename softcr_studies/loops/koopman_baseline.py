@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -29,7 +30,6 @@ from softcr_models import Robot
 from softcr_models.errors import UserError
 from softcr_models.kernel_cache import cache_home
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
-from softcr_simulation.errors.different_plant import Difference, DifferentPlant
 from softcr_studies.frame.code_version import code_version
 from softcr_studies.loops.closed_loop import mean_error_mm
 from softcr_studies.loops.tracking_loop import (
@@ -38,8 +38,10 @@ from softcr_studies.loops.tracking_loop import (
     RATE_HZ,
     SETTLED,
     Case,
+    plant_of,
     run_loop,
     sampled_reference,
+    with_errors,
 )
 from softcr_studies.loops.virtual_runs import open_loop
 
@@ -84,7 +86,7 @@ FULL = Recipe()
 _SEEN = "mocap/tip/pose"
 
 
-def baseline(robot: Robot, difference: Difference, recipe: Recipe = FULL) -> KoopmanDesign:
+def baseline(robot: Robot, teacher: Case, recipe: Recipe = FULL) -> KoopmanDesign:
     """What was learned before, of the same plant by the same recipe and code, or is learned now.
 
     Processes that ask for the same at once wait for the first of them, which learns it.
@@ -92,7 +94,7 @@ def baseline(robot: Robot, difference: Difference, recipe: Recipe = FULL) -> Koo
     Raises:
         UserError: nothing of the recipe stabilises the plant.
     """
-    stem = cache_directory() / _digest(robot, difference, recipe)
+    stem = cache_directory() / _digest(robot, teacher, recipe)
     stem.parent.mkdir(parents=True, exist_ok=True)
     with stem.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process that holds it, too
@@ -101,20 +103,20 @@ def baseline(robot: Robot, difference: Difference, recipe: Recipe = FULL) -> Koo
                 return load_design(stem)
             except UserError:  # half written: made again
                 pass
-        design = learned(robot, difference, recipe)
+        design = learned(robot, teacher, recipe)
         save_design(stem, design)
         return design
 
 
-def learned(robot: Robot, difference: Difference, recipe: Recipe) -> KoopmanDesign:
+def learned(robot: Robot, teacher: Case, recipe: Recipe) -> KoopmanDesign:
     """The best of the recipe.
 
     Raises:
         UserError: nothing of the recipe stabilises the plant.
     """
     with threadpool_limits(limits=1, user_api="blas"):
-        judge = _judge(robot, difference, recipe)
-        trials = random_steps(robot, difference, recipe)
+        judge = _judge(robot, teacher, recipe)
+        trials = random_steps(robot, teacher, recipe)
         static = StaticModel.identified(trials, round(recipe.settled / PERIOD))
         models = [_model(trials, lift, recipe) for lift in recipe.lifts]
         lifted = _best([KoopmanDesign(each, static, recipe.weights[0]) for each in models], judge)
@@ -122,15 +124,15 @@ def learned(robot: Robot, difference: Difference, recipe: Recipe) -> KoopmanDesi
         return _best(weighed, judge)
 
 
-def random_steps(robot: Robot, difference: Difference, recipe: Recipe) -> list[Trial]:
+def random_steps(robot: Robot, teacher: Case, recipe: Recipe) -> list[Trial]:
     """Measured tips (T, 3) [m] and commands (T, m) [Pa] of the plant, in consecutive parts.
 
     As in the loop, what is commanded at a sample acts from the next one on.
     """
     # every command is followed, every pose seen: it is the motion that is learned
-    heard = dataclasses.replace(difference, latency=0, dropout=0.0)
+    heard = dataclasses.replace(teacher, errors=with_errors(teacher.errors, dropout=0.0))
     sensors = recipe.seed + 1
-    plant = DifferentPlant(robot, heard, sensors)
+    plant = plant_of(robot, heard, sensors)
     random = np.random.default_rng(recipe.seed)
     samples = round(recipe.seconds / PERIOD)
     longest = round(samples * PERIOD / recipe.holds[0]) + 1  # steps that there can be
@@ -173,14 +175,15 @@ def _best(
     return designs[best]
 
 
-def _judge(
-    robot: Robot, difference: Difference, recipe: Recipe
-) -> Callable[[KoopmanDesign], float]:
+def _judge(robot: Robot, teacher: Case, recipe: Recipe) -> Callable[[KoopmanDesign], float]:
     """Mean settled tip error of a design over the validation references [mm]."""
     cases = [
-        Case("validation", settings.model_copy(update={"duration": seconds}), seconds, difference)
+        Case(
+            "validation", settings.model_copy(update={"duration": seconds}), seconds,
+            **_of_plant(teacher),
+        )
         for settings, seconds in (*VALIDATION, _NEAR_THE_EDGE)
-    ]
+    ]  # fmt: skip
     sources = [sampled_reference(robot, case.reference) for case in cases]
     seeds = recipe.seed + 2, 0  # the regulator draws nothing
 
@@ -194,7 +197,14 @@ def _judge(
     return judge
 
 
-def _digest(robot: Robot, difference: Difference, recipe: Recipe) -> str:
-    described = [robot.model_dump(), dataclasses.asdict(difference), dataclasses.asdict(recipe)]
+def _of_plant(teacher: Case) -> dict[str, Any]:
+    """What a case says of its plant."""
+    names = ("errors", "plant_intervals", "beam", "latency")
+    return {name: getattr(teacher, name) for name in names}
+
+
+def _digest(robot: Robot, teacher: Case, recipe: Recipe) -> str:
+    plant = _of_plant(teacher) | {"errors": teacher.errors.changed()}
+    described = [robot.model_dump(), plant, dataclasses.asdict(recipe)]
     text = json.dumps([described, code_version(Path(__file__))])
     return hashlib.sha256(text.encode()).hexdigest()[:24]

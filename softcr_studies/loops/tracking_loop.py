@@ -22,7 +22,7 @@ from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_control.reference.block import ReferenceBlock, ReferenceBlockSettings
 from softcr_control.reference.references import SampledReference, at_nodes
 from softcr_control.reference.settings import ReferenceSettings
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_models import CosseratRod, Robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod_model.rows import interval_counts, restricted, with_matching_nodes
@@ -33,8 +33,8 @@ from softcr_runtime.blocks.virtual import Observer
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import build_settings
-from softcr_simulation.errors.different_plant import Difference, DifferentPlant, plant_of
-from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.errors.plant_errors import MODEL_ERRORS, PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Result
@@ -52,9 +52,21 @@ PERIOD = 1 / RATE_HZ
 SETTLED = 2.0  # from here on a setpoint counts, and a motion that fades in [s]
 MODEL_INTERVALS = 5
 LONGEST_HORIZON = 40  # [ticks]: more do not fit into a tick at 500 Hz
-REFERENCE_INTERVALS = Difference().intervals
+REFERENCE_INTERVALS = 20  # of the usual plant, and of the rod that makes references
+SHIPPED_FILTER = ModelEstimatorSettings(initial_state_deviation=0.5)
+"""The shipped filter, as uncertain of every rod's first state as of one with a single segment."""
+
 BASELINE = "koopman"
 """The controller that is made of a KoopmanDesign; the others are names of the registry."""
+
+
+USUAL = PlantErrors.noiseless(bending_factor=0.95, tip_mass_factor=1.1, tip_noise=2e-4)
+"""The usual plant: errors that the filter estimates, and noise of the tip alone."""
+
+
+def with_errors(errors: PlantErrors = USUAL, **others: Any) -> PlantErrors:
+    """Plant errors with others by name in their place."""
+    return PlantErrors(**(errors.changed() | others))
 
 
 @dataclass(frozen=True)
@@ -65,28 +77,31 @@ class Case:
         name: of the row.
         reference: what the rod should do.
         duration: of a run [s].
-        difference: between plant and model.
+        errors: of the plant.
+        plant_intervals: of its rod.
+        beam: whether the plant is a StructuralPlant, as it must be with errors that only one has.
+        latency: ticks by which commands act later than the usual one, which controllers know.
         adaptive: whether the filter estimates parameters; if not, the model keeps the file's.
         learns_lag: whether the controller estimates the pressure lag.
         rate_hz: of the loop [Hz].
         model_intervals: of filter's and controller's rod.
         from_plant: whether the plant, not the nominal rod, makes the reference.
-        learned_on: the plant the baseline has learned from; None: that of the case.
-        errors: of a structural plant of as many intervals, in the place of the difference; None:
-            the plant has the model's equations.
+        learned_on: whose plant the baseline has learned from; None: that of the case.
     """
 
     name: str
     reference: ReferenceSettings
     duration: float = 12.0
-    difference: Difference = field(default=Difference())
+    errors: PlantErrors = field(default=USUAL)
+    plant_intervals: int = REFERENCE_INTERVALS
+    beam: bool = False
+    latency: int = 0
     adaptive: bool = True
     learns_lag: bool = True
     rate_hz: float = RATE_HZ
     model_intervals: int = MODEL_INTERVALS
     from_plant: bool = False
-    learned_on: Difference | None = None
-    errors: PlantErrors | None = None
+    learned_on: "Case | None" = None
 
     @property
     def period(self) -> float:
@@ -94,9 +109,9 @@ class Case:
         return 1.0 / self.rate_hz
 
     @property
-    def teacher(self) -> Difference:
-        """The plant the baseline has learned from."""
-        return self.difference if self.learned_on is None else self.learned_on
+    def teacher(self) -> "Case":
+        """The case whose plant the baseline has learned from."""
+        return self if self.learned_on is None else self.learned_on
 
 
 FAST = Case("trajectory to 1.5 Hz", ReferenceSettings(kind="trajectory"))
@@ -106,7 +121,9 @@ FAST = Case("trajectory to 1.5 Hz", ReferenceSettings(kind="trajectory"))
 def reference_of(robot: Robot, case: Case) -> SampledReference:
     """What a case's rod shall do, a second longer than the run."""
     settings = case.reference.model_copy(update={"duration": case.duration + 1.0})
-    maker = plant_of(robot, case.difference, 0).rod.robot if case.from_plant else robot
+    maker = robot
+    if case.from_plant:
+        maker = SimulatedPlant(robot, case.errors, 0, case.plant_intervals).rod.robot
     return sampled_reference(maker, settings, case.period, case.model_intervals)
 
 
@@ -147,8 +164,9 @@ def run_loop(
     design: KoopmanDesign | None = None,
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
-    filter_settings: EstimatorSettings | None = None,
+    filter_settings: ModelEstimatorSettings = SHIPPED_FILTER,
     learned: LearnedMotion | None = None,
+    known: Robot | None = None,
     observe: Observer = lambda name, output: None,
     bag: Path | None = None,
     clock: Callable[[], float] = time.perf_counter,
@@ -164,8 +182,10 @@ def run_loop(
         design: what the baseline is made of.
         parameters: of the controller's block that differ from the shipped ones for the case.
         filter_parameters: of the estimator's block, for example its model.
-        filter_settings: its estimated parameters are the case's; None: the shipped ones.
+        filter_settings: numbers of the filter, which estimates nothing where the case is not
+            adaptive.
         learned: what repetitions of the case's motion have taught.
+        known: the robot as the controller knows it; None: as the filter does.
         observe: told of everything that is sent.
         bag: to be written.
         clock: by which ticks are timed [s].
@@ -186,6 +206,7 @@ def run_loop(
     blocks = loop_blocks(
         robot, case, source, controller, seeds, design=design, parameters=parameters,
         filter_parameters=filter_parameters, filter_settings=filter_settings, learned=learned,
+        known=known,
     )  # fmt: skip
     *_, node = blocks
     plant, filter_block = blocks[SIMULATOR].plant, blocks[ESTIMATOR]
@@ -249,8 +270,9 @@ def loop_blocks(
     design: KoopmanDesign | None = None,
     parameters: Parameters | None = None,
     filter_parameters: Parameters | None = None,
-    filter_settings: EstimatorSettings | None = None,
+    filter_settings: ModelEstimatorSettings = SHIPPED_FILTER,
     learned: LearnedMotion | None = None,
+    known: Robot | None = None,
 ) -> dict[str, Any]:
     """Simulator, estimator, reference and controller, by the names of their nodes, in this order.
 
@@ -259,18 +281,16 @@ def loop_blocks(
     cycles, (plant_seed, controller_seed) = round(case.duration / case.period), seeds
     robot = with_matching_nodes(robot, _common_intervals(case))
     shared = common(robot, case.rate_hz, controller_seed)
-    plant = plant or _plant(robot, case, plant_seed)
-    numbers = filter_settings or EstimatorSettings()
+    plant = plant or plant_of(robot, case, plant_seed)
+    numbers = filter_settings
     if not case.adaptive:
         numbers = numbers.model_copy(update={"parameters": ()})
-    elif robot.tendons and "parameters" not in numbers.model_fields_set:
-        numbers = numbers.model_copy(update={"parameters": None})  # the model's: no pressures
     told: Parameters = shared | {"intervals": case.model_intervals} | (filter_parameters or {})
-    filter_block = estimator(robot, told, numbers)
+    filter_block = estimator(robot, told | numbers.model_dump(exclude_unset=True))
     own = parameters or {}
     usual = controller_parameters(controller, case, str(own.get("controller_file", "")))
     told = shared | {"model": "rod"} | usual | own
-    control = _controller(robot, case, controller, told, design)
+    control = _controller(known or robot, case, controller, told, design)
     node = BASELINE if design else registry.entry("controller", controller).node
     return {
         SIMULATOR: simulator(robot, plant, cycles, case.rate_hz, plant_seed),
@@ -282,7 +302,7 @@ def loop_blocks(
 
 def _common_intervals(case: Case) -> int:
     """Of a rod whose nodes plant and model both have."""
-    return math.gcd(case.difference.intervals, case.model_intervals)
+    return math.gcd(case.plant_intervals, case.model_intervals)
 
 
 def tip_sigmas(apart: np.ndarray, estimated: Sequence[TipEstimate]) -> np.ndarray:
@@ -294,18 +314,18 @@ def tip_sigmas(apart: np.ndarray, estimated: Sequence[TipEstimate]) -> np.ndarra
     return sigmas
 
 
-def _plant(robot: Robot, case: Case, seed: int) -> RodPlant:
-    if case.errors is None:
-        return DifferentPlant(robot, case.difference, seed)
-    structural = StructuralPlant(robot, case.errors, seed, case.difference.intervals)
-    return RodPlant.of(robot, structural)
+def plant_of(robot: Robot, case: Case, seed: int) -> RodPlant:
+    """The plant of a case, its sensors seeded; `robot` is as filter and controller know it."""
+    beam = case.beam or bool(case.errors.changed().keys() - MODEL_ERRORS)
+    kind = StructuralPlant if beam else SimulatedPlant
+    return RodPlant.of(robot, kind(robot, case.errors, seed, case.plant_intervals))
 
 
 def _controller(
     robot: Robot, case: Case, name: str, told: Parameters, design: KoopmanDesign | None
 ) -> ControllerBlock:
     """All get the same estimate; the baseline takes its tip alone, less noisy than the measured."""
-    told = told | {"least_delay": 1 + case.difference.latency}
+    told = told | {"least_delay": 1 + case.latency}
     if name != BASELINE:
         return ControllerBlock(robot, ControllerBlock.settings_of(told))
     assert design is not None

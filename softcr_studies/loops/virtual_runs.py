@@ -3,11 +3,9 @@
 import numpy as np
 
 from softcr_control.open_loop.scripted_commands import ScriptedCommands
-from softcr_estimation import EstimatorSettings
 from softcr_estimation.estimator import EstimatorBlock
-from softcr_estimation.model_filter import EVERYTHING, ModelFilter
 from softcr_models import Robot
-from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robots.kinds import AnyRobot
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings.node_settings import NodeSettings, build_settings
@@ -17,14 +15,12 @@ from softcr_simulation.simulator import Simulator, SimulatorSettings
 SIMULATOR, ESTIMATOR, REFERENCE = "simulator", "estimator", "reference"
 
 
-def common(robot: Robot | Arm, rate_hz: float, seed: int = 0) -> Parameters:
+def common(robot: AnyRobot, rate_hz: float, seed: int = 0) -> Parameters:
     """Parameters of every block."""
     return {"robot": robot.name, "mode": "lockstep", "rate_hz": rate_hz, "seed": seed}
 
 
-def simulator(
-    robot: Robot | Arm, plant: Plant, cycles: int, rate_hz: float, seed: int
-) -> Simulator:
+def simulator(robot: AnyRobot, plant: Plant, cycles: int, rate_hz: float, seed: int) -> Simulator:
     """A plant that lives through so many cycles; `robot` is as filter and controller know it."""
     told = common(robot, rate_hz, seed) | {"duration": (cycles - 0.5) / rate_hz}
     return Simulator(robot, build_settings(SimulatorSettings, told), plant)
@@ -42,15 +38,8 @@ def open_loop(
     }
 
 
-def estimator(
-    robot: Robot, parameters: Parameters, numbers: EstimatorSettings | None = None
-) -> EstimatorBlock:
-    """The house's filter with parameters of its block, and its numbers; None: the shipped ones."""
+def estimator(robot: Robot, parameters: Parameters) -> EstimatorBlock:
+    """The house's filter with parameters of its block."""
     # the robot may be made by hand: no file says of which kind it is
     told: Parameters = {"estimator": "rod", "model": "rod"} | parameters
-    if numbers is None:
-        return EstimatorBlock(robot, EstimatorBlock.settings_of(told))
-    names = (EVERYTHING,) if numbers.parameters is None else numbers.parameters
-    told |= {"filter": numbers.filter, "parameters": list(names)}
-    settings = EstimatorBlock.settings_of(told)
-    return EstimatorBlock(robot, settings, lambda context: ModelFilter.of(context, numbers))
+    return EstimatorBlock(robot, EstimatorBlock.settings_of(told))

@@ -45,9 +45,10 @@ ROBOT = "licher2025"
 PERIOD = DeviceFigures.command_period
 POPULATION = 64  # candidates of the NEMPC, as in a rehearsal
 PLANT: Parameters = {
-    "intervals": 20, "bending_compliance_factor": 0.95, "tip_mass_factor": 1.1,
-    "tip_noise": 2e-4, "pressure_noise": 0.0, "force_noise": 0.0, "moment_noise": 0.0,
-}  # fmt: skip
+    "intervals": 20,
+    "errors": "bending_factor=0.95,tip_mass_factor=1.1,tip_noise=2e-4,pressure_noise=0,"
+    "force_noise=0,moment_noise=0",
+}
 """How the plant differs from the robot file: as in the tracking studies."""
 _PATIENCE = 2.5  # of the estimator on a bench [periods]
 _REFERENCE = "reference/rod"

@@ -19,24 +19,21 @@ from PIL import Image
 
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
 from softcr_studies.loops import tracking_study
 from softcr_studies.loops.closed_loop import mean_error_mm
-from softcr_studies.loops.tracking_loop import FAST, SETTLED, Case
+from softcr_studies.loops.tracking_loop import FAST, SETTLED, Case, with_errors
 from softcr_studies.loops.tracking_study import PLANT, SENSORS, SHIPPED, SIMPLER, Settings
 
 DURATION = 4.0  # one period of the reference from SETTLED on [s]
-USUAL, EXACT = Difference(), Difference(mismatch=Mismatch())
+EXACT = PlantErrors.noiseless(tip_noise=2e-4)
 UNAIDED = f"{GRADIENT_MPC}, nothing estimated"
 METHODS = (UNAIDED, *SHIPPED)
 TIP = "tip_mm"
 _POLE = 10.94  # of the file's pressure lag [1/s]
-_USUAL_RUN = replace(FAST, name="usual plant", duration=DURATION, learned_on=USUAL)
-_EXACT_RUN = replace(
-    _USUAL_RUN, name="exact plant", difference=EXACT, adaptive=False, learns_lag=False
-)
+_USUAL_RUN = replace(FAST, name="usual plant", duration=DURATION, learned_on=FAST)
+_EXACT_RUN = replace(_USUAL_RUN, name="exact plant", errors=EXACT, adaptive=False, learns_lag=False)
 _IDENTIFY = "`softcr study run licher2025/identification`"
 
 Change = Callable[[Case, float], Case]
@@ -85,23 +82,27 @@ class Axis:
         return float(max(means.values()) - means[without]) if means else None
 
 
-def _set(name: str, to: Callable[[float], Any] = lambda value: value) -> Change:
-    """Changes the difference between plant and model."""
-    return lambda run, v: replace(run, difference=replace(run.difference, **{name: to(v)}))
+def _error(name: str, to: Callable[[float], Any]) -> Change:
+    """Changes a plant error."""
+    return lambda run, value: replace(run, errors=with_errors(run.errors, **{name: to(value)}))
 
 
-def _rod(name: str) -> Change:
-    """Changes a factor of the mismatch by so many per cent."""
+def _factor(name: str) -> Change:
+    """Changes a factor on the file's value by so many per cent."""
+    return _error(name, lambda percent: 1 + percent / 100)
 
-    def change(run: Case, percent: float) -> Case:
-        mismatch = replace(run.difference.mismatch, **{name: 1 + percent / 100})
-        return replace(run, difference=replace(run.difference, mismatch=mismatch))
 
-    return change
+def _first(value: float, usual: float) -> tuple[float, ...]:
+    """Of the first chamber alone."""
+    return (usual,) if value == usual else (value, usual, usual)
+
+
+def _intervals(run: Case, intervals: float) -> Case:
+    return replace(run, plant_intervals=int(intervals))
 
 
 def _finer_model(run: Case, intervals: float) -> Case:
-    return replace(_set("intervals")(run, intervals), model_intervals=10)
+    return replace(_intervals(run, intervals), model_intervals=10)
 
 
 def _circle(run: Case, frequency: float) -> Case:
@@ -110,27 +111,29 @@ def _circle(run: Case, frequency: float) -> Case:
 
 
 AXES = (
-    Axis("bending compliance", "%", -5, (-15, -5, 0, 5, 15), _rod("bending_compliance_factor"),
+    Axis("bending compliance", "%", -5, (-15, -5, 0, 5, 15), _factor("bending_factor"),
          f"{_IDENTIFY}, statics"),
-    Axis("tip mass", "%", 10, (0, 10, 25, 50), _rod("tip_mass_factor"),
+    Axis("tip mass", "%", 10, (0, 10, 25, 50), _factor("tip_mass_factor"),
          "scales, with cap, markers and hoses"),
-    Axis("damping", "%", 0, (-30, 0, 30), _rod("damping_factor"),
+    Axis("damping", "%", 0, (-30, 0, 30), _factor("damping_factor"),
          f"{_IDENTIFY}, a step to ambient"),
     Axis("pressure bias, chamber 1", "kPa", 0, (-2, -1, 0, 1, 2),
-         _set("pressure_bias", lambda kpa: (1e3 * kpa, 0.0, 0.0)),
+         _error("pressure_bias", lambda kpa: _first(1e3 * kpa, 0.0)),
          "readings of the vented chambers"),
-    Axis("pressure gain", "%", 0, (-5, 0, 5), _set("pressure_gain", lambda v: 1.0 + 0.01 * v),
+    Axis("pressure gain", "%", 0, (-5, 0, 5), _factor("pressure_gain"),
          "a second gauge at two pressures"),
-    Axis("lever arm, chamber 1", "%", 0, (-5, 0, 5), _set("lever_factor", lambda v: 1.0 + 0.01 * v),
+    Axis("lever arm, chamber 1", "%", 0, (-5, 0, 5),
+         _error("lever_factor", lambda v: _first(1.0 + 0.01 * v, 1.0)),
          f"{_IDENTIFY}, single chambers"),
     Axis("lag pole", "1/s", _POLE, (9.0, _POLE, 13.0),
-         _set("lag_pole", lambda pole: None if pole == _POLE else pole),
+         _error("lag_pole_factor", lambda pole: pole / _POLE),
          f"{_IDENTIFY}, steps of the valves", exact=_POLE),
-    Axis("tip noise", "mm", 0.2, (0.0, 0.2, 0.5, 1.0), _set("tip_noise", lambda mm: 1e-3 * mm)),
-    Axis("pressure noise", "kPa", 0, (0, 0.1, 0.5), _set("pressure_noise", lambda kpa: 1e3 * kpa)),
-    Axis("latency", "ticks", 0, (0, 1, 2, 3), _set("latency")),
-    Axis("missing poses", "%", 0, (0, 10, 50), _set("dropout", lambda v: 0.01 * v)),
-    Axis("plant intervals", "-", 20, (5, 10, 20, 40), _set("intervals")),
+    Axis("tip noise", "mm", 0.2, (0.0, 0.2, 0.5, 1.0), _error("tip_noise", lambda mm: 1e-3 * mm)),
+    Axis("pressure noise", "kPa", 0, (0, 0.1, 0.5),
+         _error("pressure_noise", lambda kpa: 1e3 * kpa)),
+    Axis("latency", "ticks", 0, (0, 1, 2, 3), lambda run, v: replace(run, latency=int(v))),
+    Axis("missing poses", "%", 0, (0, 10, 50), _error("dropout", lambda v: 0.01 * v)),
+    Axis("plant intervals", "-", 20, (5, 10, 20, 40), _intervals),
     Axis("plant intervals, model of 10", "-", 20, (5, 10, 20, 40), _finer_model),
     Axis("reference frequency", "Hz", 0.2, (0.2, 0.5, 1.0, 1.5, 2.0, 2.5), _circle),
 )  # fmt: skip

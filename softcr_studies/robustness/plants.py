@@ -118,7 +118,7 @@ _BESIDE: dict[str, dict[str, Any]] = {
 
 def _case(name: str, errors: PlantErrors) -> Case:
     duration = OF_EVENT if errors.payload_mass else DURATION
-    return replace(FAST, name=name, duration=duration, errors=errors)
+    return replace(FAST, name=name, duration=duration, errors=errors, beam=True)
 
 
 def cases(settings: StudySettings | None = None) -> list[Case]:

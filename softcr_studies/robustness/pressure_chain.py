@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
-from softcr_simulation.errors.different_plant import Difference
-from softcr_studies.loops.tracking_loop import FAST
+from softcr_studies.loops.tracking_loop import FAST, with_errors
 from softcr_studies.loops.tracking_study import PLANT, SENSORS, SIMPLER, musts, tracking_study
 
 _BIASED = replace(
     FAST,
     name="sensors read (1, -1, 0.5) kPa too much",
-    difference=Difference(pressure_bias=(1e3, -1e3, 0.5e3)),
+    errors=with_errors(pressure_bias=(1e3, -1e3, 0.5e3)),
 )
-_LEVER = replace(FAST, name="lever of chamber 1 +5 %", difference=Difference(lever_factor=1.05))
+_LEVER = replace(
+    FAST, name="lever of chamber 1 +5 %", errors=with_errors(lever_factor=(1.05, 1.0, 1.0))
+)
 
 STUDY = tracking_study(
     "robustness/pressure-chain",

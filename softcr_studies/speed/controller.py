@@ -21,6 +21,7 @@ from softcr_runtime.settings import registry
 from softcr_runtime.settings.registry import GRADIENT_MPC
 from softcr_studies.frame.study import Metric, Must, Result
 from softcr_studies.loops.compared_loops import CHAINED
+from softcr_studies.loops.known_state import KnownState
 from softcr_studies.speed import motion, timing
 from softcr_studies.speed.batch import SCALAR, SUBSTEPS, scalar_step
 from softcr_studies.speed.timing import Baseline, Effort, told
@@ -115,7 +116,7 @@ class _Loop:
         rod = CosseratRod(load_robot(str(parameters["robot"])), INTERVALS)
         block = ControllerBlock(rod.robot, ControllerBlock.settings_of(parameters))
         self._controller, self._commands = block.controller, list[Command]()
-        self._observations = _closed_loop(RodPrediction(rod), block, self._commands, effort)
+        self._observations = _observations(RodPrediction(rod), block, self._commands, effort)
 
     def __iter__(self) -> Iterator[tuple[Callable[[Observation], None], Observation]]:
         return ((self._tick, observation) for observation in self._observations)
@@ -124,23 +125,18 @@ class _Loop:
         self._commands.append(self._controller.command(observation))
 
 
-def _closed_loop(
+def _observations(
     prediction: RodPrediction, block: ControllerBlock, commands: list[Command], effort: Effort
 ) -> Iterator[Observation]:
     """What is seen at each tick; a command acts one tick later."""
-    period, lag = block.settings.period, prediction.rod.robot.pressure_lag
+    period = block.settings.period
     wanted = _pressures(prediction, effort.repeats, period)
     source = pressure_trajectory(prediction, wanted, period)
-    parameters = prediction.nominal_parameters[None]
     state = prediction.equilibrium(wanted[0], prediction.nominal_parameters)
-    pressures = active = wanted[0]
-    for tick in itertools.count():
-        now = tick * period
-        reference = source.window(now, block.controller.rows)
-        yield Observation(now, state, {}, reference, pressures, prediction)
-        after = lag.step(pressures, active, period)
-        state = prediction.step(state[None], pressures[None], after[None], parameters, period)[0]
-        pressures, active = after, commands[-1].pressures
+    loop = KnownState(prediction, prediction, state, wanted[0], period)
+    while True:
+        yield loop.observe(source.window(loop.now, block.controller.rows))
+        loop.follow(commands[-1].pressures)
 
 
 def _pressures(prediction: RodPrediction, periods: int, period: float) -> np.ndarray:

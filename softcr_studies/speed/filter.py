@@ -5,8 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from softcr_estimation.rod_estimator import EstimatorSettings, RodEstimator
+from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_estimation.sensors.pressure_filter import PressureFilter
+from softcr_models.model import TIP
 from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import load_robot
@@ -26,8 +27,8 @@ UKF, BOTH, ALL, EKF, CHAIN = (
 )  # fmt: skip
 STEP = ("one step", SCALAR)
 POINTS = 2 * (72 + 1) + 1  # sigma points of 72 states and the bending compliance
-_COMPLIANCE = EstimatorSettings(parameters=("bending_compliance",))
-_EKF = EstimatorSettings(filter="ekf", parameters=_COMPLIANCE.parameters)
+_COMPLIANCE = ModelEstimatorSettings(parameters=("bending_compliance",))
+_EKF = ModelEstimatorSettings(filter="ekf", parameters=_COMPLIANCE.parameters)
 _MEASURED = f"{SUBSTEPS} sub-steps; tip measured with {1e3 * TIP_NOISE:.1f} mm noise"
 _SMALL = f"72 states + bending compliance, {POINTS} points, {_MEASURED}"
 _LARGE = f"tip mass, damping and pressure offsets estimated too, the default; {_MEASURED}"
@@ -35,7 +36,11 @@ _WHOLE = f"all that {CHAINED} and its pressure sensors have; {_MEASURED}, pressu
 
 
 def ticks(
-    settings: EstimatorSettings, count: int, note: str, effort: Effort, robot: str | None = None
+    settings: ModelEstimatorSettings,
+    count: int,
+    note: str,
+    effort: Effort,
+    robot: str | None = None,
 ) -> Result:
     """Ticks on so many cores, and the mean tip error of the estimates.
 
@@ -50,7 +55,7 @@ def ticks(
     prediction = RodPrediction(motion.make_rod(), SUBSTEPS, single_precision=False)
     options = {"substeps": SUBSTEPS, "single_precision": False}
     model = prediction if robot is None else make_model("rod", load_robot(robot), options)
-    estimator = RodEstimator(model, settings)
+    estimator = ModelEstimator(model, settings)
     lag = prediction.rod.robot.pressure_lag
     readings = None if robot is None else PressureFilter(lag, PERIOD)
     pressures = motion.three_phase_pressures(1 + timing.WARM_UP + effort.repeats)
@@ -71,7 +76,7 @@ def ticks(
         if readings is not None:
             readings.hear(stamp - 2.0 * PERIOD, command)  # it acted from a period later on
             pressures = readings.filtered(pressures, stamp)
-        estimated.append(estimator.update(pressures, tip, stamp).tip_position)
+        estimated.append(estimator.update(pressures, {TIP: tip}, stamp).tip_position)
 
     with timing.cores(count):
         durations = timing.measure_each(tick, samples, effort)
@@ -85,7 +90,7 @@ STUDY = timing.speed_study(
     {
         UKF: partial(ticks, _COMPLIANCE, 1, _SMALL),
         BOTH: partial(ticks, _COMPLIANCE, 2, _SMALL),
-        ALL: partial(ticks, EstimatorSettings(), 1, _LARGE),
+        ALL: partial(ticks, EVERYTHING, 1, _LARGE),
         EKF: partial(ticks, _EKF, 1, _SMALL),
         CHAIN: partial(ticks, EVERYTHING, 1, _WHOLE, robot=CHAINED),
         STEP: scalar_step,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_estimation.estimator_settings import ALL_GAINS
 from softcr_models import load_robot
 from softcr_models.model import Parameter
@@ -49,7 +49,7 @@ class Factors:
     opening: float = 1.0
 
     @property
-    def settings(self) -> EstimatorSettings:
+    def settings(self) -> ModelEstimatorSettings:
         """Numbers of the filter."""
         of_rod = {each.name for each in make_model("rod", load_robot(PLAIN)).parameters}
         model = make_model("rod", load_robot(CHAINED))

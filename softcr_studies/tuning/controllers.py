@@ -21,12 +21,17 @@ from softcr_control.controller_file import (
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import Robot, load_robot
 from softcr_runtime.settings.node_settings import setting_values
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.search import SearchSettings
 from softcr_studies.frame.study import Cell, Result, Study
 from softcr_studies.loops.koopman_baseline import VALIDATION
-from softcr_studies.loops.tracking_loop import FAST, PERIOD, Case, reference_of, run_loop
+from softcr_studies.loops.tracking_loop import (
+    FAST,
+    PERIOD,
+    Case,
+    reference_of,
+    run_loop,
+    with_errors,
+)
 from softcr_studies.tuning.parameters import NEMPC, WEIGHTS, Parameter, Values, published_values
 from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning, streams
 
@@ -44,10 +49,11 @@ SEARCH = (
         "motion to 1.4 Hz, soft and heavy",
         ReferenceSettings(kind="trajectory", frequencies=(0.4, 0.9, 1.4)),
         3.0,
-        difference=Difference(Mismatch(1.08, 1.3, 0.85)),
+        errors=with_errors(bending_factor=1.08, tip_mass_factor=1.3, damping_factor=0.85),
     ),
 )
-FAR, LEVER = Difference(Mismatch(1.15, 1.5, 0.7)), Difference(lever_factor=1.05)
+FAR = with_errors(bending_factor=1.15, tip_mass_factor=1.5, damping_factor=0.7)
+LEVER = with_errors(lever_factor=(1.05, 1.0, 1.0))
 SETPOINT = Case("setpoint (45, 25, 15) kPa", ReferenceSettings(kind="setpoint"), 2.5)
 SHORT = replace(FAST, duration=4.0)
 # Experiments of the paper, shortened, two of them on other plants: no search sees them.
@@ -55,8 +61,8 @@ HELD_OUT = (
     SHORT,
     SETPOINT,
     Case("circle 1 Hz", ReferenceSettings(kind="circle", frequency=1.0), 3.0),
-    replace(SHORT, name="4a, lever of chamber 1 +5 %", difference=LEVER),
-    replace(SHORT, name="4a, compliance +15, mass +50, damping -30 %", difference=FAR),
+    replace(SHORT, name="4a, lever of chamber 1 +5 %", errors=LEVER),
+    replace(SHORT, name="4a, compliance +15, mass +50, damping -30 %", errors=FAR),
 )
 
 Beginning = Annotated[str, Field(description="controller to begin with: a name or a YAML file")]

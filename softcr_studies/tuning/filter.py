@@ -15,57 +15,60 @@ import numpy as np
 from pydantic import Field
 
 from softcr_control.reference.settings import ReferenceSettings
-from softcr_estimation import EstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
+from softcr_estimation.filters.joint_vector import Sensors
 from softcr_models import Robot, load_robot
+from softcr_models.models import make_model
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.search import SearchSettings, Trials
 from softcr_studies.frame.study import Cell, Result
-from softcr_studies.loops.tracking_loop import PERIOD, SETTLED, Case
+from softcr_studies.loops.tracking_loop import PERIOD, SETTLED, Case, with_errors
 from softcr_studies.tuning.controllers import FAR, LEVER, SCORED_FROM, SETPOINT, SHORT, source_of
 from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, looped, record
-from softcr_studies.tuning.parameters import FILTER, Values, published_values
+from softcr_studies.tuning.parameters import FILTER, Values, filter_settings, published_values
 from softcr_studies.tuning.tuned import SHIPPED, TUNED, Tuning, streams
 
 PUBLISHED = "Table VI"
 FIGURES = {"tip error": "mm", "state error": "1e-3", "compliance error": "%"}
 
 SEARCH_MOTIONS = (
-    Motion("to 1.2 Hz, lever -3 %", (0.2, 0.7, 1.2), 4.0, Difference(lever_factor=0.97)),
-    Motion("to 1.3 Hz, soft and heavy", (0.4, 0.9, 1.3), 4.0, Difference(Mismatch(1.1, 1.35, 0.8))),
+    Motion("to 1.2 Hz, lever -3 %", (0.2, 0.7, 1.2), 4.0,
+           with_errors(lever_factor=(0.97, 1.0, 1.0))),
+    Motion("to 1.3 Hz, soft and heavy", (0.4, 0.9, 1.3), 4.0,
+           with_errors(bending_factor=1.1, tip_mass_factor=1.35, damping_factor=0.8)),
     Motion("to 0.6 Hz, stiff, biased", (0.25, 0.6), 4.0,
-           Difference(Mismatch(0.88, 1.0, 1.2), pressure_bias=(800.0, -500.0, 0.0))),
+           with_errors(bending_factor=0.88, tip_mass_factor=1.0, damping_factor=1.2,
+                       pressure_bias=(800.0, -500.0, 0.0))),
     Motion("to 0.8 Hz, picks up 35 % of the tip mass", (0.3, 0.8), 4.0,
-           later=Difference(Mismatch(0.95, 1.45))),
+           later=with_errors(tip_mass_factor=1.45)),
 )  # fmt: skip
 SEARCH_LOOP = Case(
     "loop to 1.4 Hz", ReferenceSettings(kind="trajectory", frequencies=(0.4, 0.9, 1.4)), 3.0
 )
 # Experiment 3: the file says 49.9 rad/(N m m), the actuator has 45
-_EXPERIMENT_3 = Difference(Mismatch(45.0 / 49.9, tip_mass_factor=1.1))
+_EXPERIMENT_3 = with_errors(bending_factor=45.0 / 49.9)
 _4A = Motion("motion of 4a", (0.5, 1.0, 1.5), 4.0)
 HELD_OUT_MOTIONS = (
     Motion("circle of Experiment 3, compliance 45", (0.5,), 5.0, _EXPERIMENT_3),
     _4A,
-    replace(_4A, name="4a, lever of chamber 1 +5 %", difference=LEVER),
-    replace(_4A, name="4a, compliance +15, mass +50, damping -30 %", difference=FAR),
+    replace(_4A, name="4a, lever of chamber 1 +5 %", errors=LEVER),
+    replace(_4A, name="4a, compliance +15, mass +50, damping -30 %", errors=FAR),
     replace(_4A, name="4a, compliance -15, damping +30 %",
-            difference=Difference(Mismatch(0.85, 1.0, 1.3))),
+            errors=with_errors(bending_factor=0.85, tip_mass_factor=1.0, damping_factor=1.3)),
     Motion("circle of 0.5 Hz, picks up 20 % of the tip mass", (0.5,), 6.0,
-           later=Difference(Mismatch(0.95, 1.3))),
+           later=with_errors(tip_mass_factor=1.3)),
 )  # fmt: skip
 HELD_OUT_LOOPS = tuple(
     replace(case, name=f"{case.name}, {GRADIENT_MPC}")
     for case in (
         SHORT,
         SETPOINT,
-        replace(SHORT, name="trajectory to 1.5 Hz, far plant", difference=FAR),
+        replace(SHORT, name="trajectory to 1.5 Hz, far plant", errors=FAR),
         replace(SHORT, name="trajectory to 1.5 Hz, 500 Hz", duration=2.5, rate_hz=500.0),
     )
 )
 
-Run = Callable[[EstimatorSettings], Judgement]
+Run = Callable[[ModelEstimatorSettings], Judgement]
 
 
 class FilterTuning(SearchSettings):
@@ -84,7 +87,7 @@ def errors_of(runs: Sequence[Run], values: Values) -> tuple[np.ndarray, np.ndarr
     Raises:
         ArithmeticError, ValueError: the filter's factor, or its state, was lost.
     """
-    judged = [run(EstimatorSettings(**values)) for run in runs]
+    judged = [run(filter_settings(values)) for run in runs]
     errors = [[part.mean() for part in (each.positions, each.rotations, each.kinks)]
               for each in judged]  # fmt: skip
     return np.array(errors), np.array([each.repairs for each in judged])
@@ -114,9 +117,19 @@ def filter_costs(runs: Sequence[Run], initial: np.ndarray, values: Values) -> np
 
 def start() -> dict[str, float]:
     """The shipped values: what the search begins with."""
-    shipped = EstimatorSettings()
-    found = {each.name: getattr(shipped, each.name) for each in FILTER}
-    return {name: shipped.state_noise if value is None else value for name, value in found.items()}
+    shipped = ModelEstimatorSettings()
+    model = make_model("rod", load_robot("licher2025"))
+    groups = Sensors.of(model.inputs, shipped).groups
+    walking = {each.name: each for each in model.parameters}
+    walking |= {name: members[0] for name, members in groups.items()}
+
+    def value(name: str) -> float:
+        group, _, member = name.rpartition(".")
+        if group == "noises":
+            return walking[member].noise * walking[member].scale
+        return float(getattr(shipped, "state_noise" if group else name))
+
+    return {each.name: value(each.name) for each in FILTER}
 
 
 @cache
@@ -141,7 +154,7 @@ def costs(cell: Cell, values: Values, longer: float) -> np.ndarray:
 def judge(cell: Cell, contender: str, task: Motion | Case, values: Values) -> Result:
     """What a filter makes of a motion after SETTLED, or a loop behind it, by the truth."""
     told = {PUBLISHED: published_values(FILTER), SHIPPED: {}, TUNED: values}[contender]
-    numbers, seeds = EstimatorSettings(**told), streams(cell)
+    numbers, seeds = filter_settings(told), streams(cell)
     robot = load_robot(cell.settings.robot)
     try:
         if isinstance(task, Case):

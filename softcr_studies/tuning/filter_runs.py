@@ -5,7 +5,7 @@ candidate. Behind a controller they do: such a run is made anew.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -13,16 +13,27 @@ from scipy.spatial.transform import Rotation
 
 from softcr_control.reference import signals
 from softcr_control.reference.references import SampledReference
-from softcr_estimation import Estimate, EstimatorSettings, RodEstimator
+from softcr_estimation import ModelEstimate, ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, Robot
+from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
 from softcr_models.rod_model.rows import restricted
 from softcr_runtime.blocks.values import StateEstimate
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.settings.registry import GRADIENT_MPC
-from softcr_simulation.errors.different_plant import Difference, DifferentPlant, plant_of
-from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ, Case, run_loop
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
+from softcr_simulation.plants import RodPlant
+from softcr_studies.loops.tracking_loop import (
+    MODEL_INTERVALS,
+    PERIOD,
+    RATE_HZ,
+    REFERENCE_INTERVALS,
+    USUAL,
+    Case,
+    run_loop,
+)
 from softcr_studies.loops.virtual_runs import open_loop
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
@@ -37,8 +48,8 @@ class Motion:
     name: str  # of the row
     frequencies: tuple[float, ...]  # of the sines [Hz]
     duration: float  # [s]
-    difference: Difference = field(default_factory=Difference)  # between plant and model
-    later: Difference | None = None  # from half of the motion on, with the same bending compliance
+    errors: PlantErrors = USUAL  # of the plant
+    later: PlantErrors | None = None  # from half of the motion on, with the same bending compliance
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +93,36 @@ def record(robot: Robot, motion: Motion, seed: int) -> Recording:
     )
 
 
-class _ChangingPlant(DifferentPlant):
-    """A motion's plant; its valves make the commanded pressures, whatever sensors read."""
+class _ChangingPlant(RodPlant):
+    """A motion's plant."""
 
     def __init__(self, robot: Robot, motion: Motion, change: int, seed: int) -> None:
         """`change` is the cycle from which on it is the later one, `seed` that of its sensors."""
-        super().__init__(robot, motion.difference, seed, valves_read=False)
-        self._later, self._change, self._left = motion.later, change, change
+        self._robot, self._motion, self._change, self._seed = robot, motion, change, seed
+        self.reset()
 
     def reset(self) -> None:
-        self.simulated = plant_of(self._robot, self._difference, self._seed)
-        super().reset()
+        plant = _BlindValves(self._robot, self._motion.errors, self._seed, REFERENCE_INTERVALS)
+        self._use(self._robot, plant)
         self._left = self._change
 
     def advance(self, duration: float) -> None:
         self._left -= 1
-        if self._left == 0 and self._later is not None:  # for instance, it has picked something up
-            old, new = self.simulated, plant_of(self._robot, self._later, self._seed + 1)
+        later, old = self._motion.later, self.simulated
+        if self._left == 0 and later is not None:  # for instance, it has picked something up
+            new = _BlindValves(self._robot, later, self._seed + 1, REFERENCE_INTERVALS)
+            assert isinstance(old, SimulatedPlant)
             new.state, new.pressures, new.command = old.state, old.pressures, old.command
             self.simulated = new
         super().advance(duration)
+
+
+class _BlindValves(SimulatedPlant):
+    """A plant whose valves make the commanded pressures, whatever sensors read."""
+
+    @property
+    def aim(self) -> np.ndarray:
+        return self.command
 
 
 def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:
@@ -113,27 +134,27 @@ def _truth(log: Log) -> tuple[np.ndarray, np.ndarray]:
     return np.array([pose.matrix for pose in poses]), seen
 
 
-def filtered(robot: Robot, recording: Recording, settings: EstimatorSettings) -> Judgement:
+def filtered(robot: Robot, recording: Recording, settings: ModelEstimatorSettings) -> Judgement:
     """Runs a filter over a recording.
 
     Raises:
         ArithmeticError, ValueError: the filter lost the numbers.
     """
     model = RodPrediction(CosseratRod(robot, MODEL_INTERVALS), single_precision=False)
-    estimator = RodEstimator(model, settings)
+    estimator = ModelEstimator(model, settings)
     estimates = [estimator.start(recording.pressures[0], 0.0)]
     # what a bad candidate overflows is told by its cost
     with np.errstate(over="ignore", invalid="ignore"):
         for cycle in range(1, len(recording.tips)):
             read, tip = recording.pressures[cycle], recording.tips[cycle]
-            estimates.append(estimator.update(read, tip, cycle * PERIOD))
+            estimates.append(estimator.update(read, {TIP: tip}, cycle * PERIOD))
         truth = recording.true_poses, recording.states, recording.compliance
         return _judgement(model, estimates, *truth, estimates[-1].repairs)
 
 
 def looped(
     robot: Robot, case: Case, source: SampledReference, seeds: tuple[int, int],
-    settings: EstimatorSettings,
+    settings: ModelEstimatorSettings,
 ) -> Judgement:  # fmt: skip
     """Runs the shipped gradient MPC behind a filter; positions are judged by the reference.
 
@@ -152,8 +173,8 @@ def looped(
 
 
 def _judgement(
-    model: RodPrediction, estimates: Sequence[Estimate | StateEstimate], true_poses: np.ndarray,
-    true_states: np.ndarray, true_compliance: float, repairs: int,
+    model: RodPrediction, estimates: Sequence[ModelEstimate | StateEstimate],
+    true_poses: np.ndarray, true_states: np.ndarray, true_compliance: float, repairs: int,
 ) -> Judgement:  # fmt: skip
     states = np.array([estimate.state for estimate in estimates])
     parameters = np.array(

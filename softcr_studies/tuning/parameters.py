@@ -5,6 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from softcr_estimation.estimator_settings import (
+    ALL_GAINS,
+    ALL_OFFSETS,
+    ModelEstimatorSettings,
+)
+from softcr_runtime.settings.node_settings import build_settings
 from softcr_runtime.settings.registry import GRADIENT_MPC
 from softcr_studies.frame.search import Range
 from softcr_studies.loops.tracking_loop import PERIOD
@@ -17,7 +23,7 @@ Values = Mapping[str, Any]
 class Parameter:
     """One number that is tuned."""
 
-    name: str  # of the setting; for controllers "section.setting" of their file
+    name: str  # of the setting: "section.setting"
     range: Range
     symbol: str = ""  # its name in Table VI or VII, if it stands there
     published: tuple[Any, ...] = ()  # what stands there, for each of KINDS
@@ -54,23 +60,28 @@ def _log(low: float, high: float) -> Range:
     return Range(low, high, log=True)
 
 
+def filter_settings(values: Values) -> ModelEstimatorSettings:
+    """The filter's settings from values by dotted name; raises UserError where one is wrong."""
+    return build_settings(ModelEstimatorSettings, values, "setting")
+
+
 # Table VI. q are variances per tick of normalised states; the paper's normalisation is not printed,
 # ours is `prediction.state_scale`. R is a variance [m^2]. What has no symbol is ours.
 FILTER = (
-    Parameter("velocity_noise", _log(1e-4, 0.1), "q_velo", (8.92e-6,), PERIOD),
-    Parameter("angular_velocity_noise", _log(1e-4, 0.1), "q_angvel", (2.76e-5,), PERIOD),
-    Parameter("force_noise", _log(1e-4, 0.1), "q_force", (1.26e-5,), PERIOD),
-    Parameter("force_z_noise", _log(1e-4, 0.1), "q_forceZ", (0.0436,), PERIOD),
-    Parameter("torque_noise", _log(1e-4, 0.1), "q_torque", (1.49e-7,), PERIOD),
-    Parameter("bending_compliance_noise", _log(1e-5, 1e-2), "q_cbend", (1.11e-5,), PERIOD),
-    Parameter("tip_position_noise", _log(5e-5, 1e-3), "R", (2.59e-8,), 1.0),
+    Parameter("state_noises.velocity", _log(1e-4, 0.1), "q_velo", (8.92e-6,), PERIOD),
+    Parameter("state_noises.angular_velocity", _log(1e-4, 0.1), "q_angvel", (2.76e-5,), PERIOD),
+    Parameter("state_noises.force", _log(1e-4, 0.1), "q_force", (1.26e-5,), PERIOD),
+    Parameter("state_noises.force_z", _log(1e-4, 0.1), "q_forceZ", (0.0436,), PERIOD),
+    Parameter("state_noises.torque", _log(1e-4, 0.1), "q_torque", (1.49e-7,), PERIOD),
+    Parameter("noises.bending_compliance", _log(1e-5, 1e-2), "q_cbend", (1.11e-5,), PERIOD),
+    Parameter("position_noise", _log(5e-5, 1e-3), "R", (2.59e-8,), 1.0),
     Parameter("alpha", _log(0.1, 2.0), "alpha", (0.1,)),
     Parameter("beta", Range(0.0, 2.0), "beta", (1.097,)),
     Parameter("kappa", Range(0.0, 20.0), "kappa", (10.13,)),
-    Parameter("tip_mass_noise", _log(1e-5, 1e-2)),
-    Parameter("damping_factor_noise", _log(1e-5, 1e-2)),
-    Parameter("pressure_offset_noise", _log(0.02, 50.0)),
-    Parameter("pressure_gain_noise", _log(1e-6, 1e-2)),
+    Parameter("noises.tip_mass", _log(1e-5, 1e-2)),
+    Parameter("noises.damping_factor", _log(1e-5, 1e-2)),
+    Parameter(f"noises.{ALL_OFFSETS}", _log(0.02, 50.0)),
+    Parameter(f"noises.{ALL_GAINS}", _log(1e-6, 1e-2)),
 )
 
 # Table VII, which prints other numbers for the bench

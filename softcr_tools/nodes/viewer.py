@@ -23,29 +23,28 @@ from rclpy.qos import QoSReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from softcr_models.robots.robot import Robot
+from softcr_models.robots.kinds import AnyRobot
+from softcr_models.robots.robot import robot_of
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.cycle_timer import CycleTimer
 from softcr_runtime.blocks.sample import Sample
-from softcr_runtime.console.shown_inputs import shown_inputs
 from softcr_runtime.ros.mailbox import Mailbox, NotExecuted
 from softcr_runtime.wire import configuration
 from softcr_runtime.wire.codecs import expected_of
 from softcr_runtime.wire.diagnostics import diagnostics_from_message
 from softcr_runtime.wire.messages import MessageError, from_stamp, pressures_to_message
-from softcr_runtime.wire.topics import TOPICS, qos
+from softcr_runtime.wire.topics import TOPICS, TRUTH, qos
 from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.hand import HandControl, Surroundings
 from softcr_tools.viewer.page import Page, Slid, Switched
 from softcr_tools.viewer.picture import HEARD, Picture
-from softcr_tools.viewer.shape import AnyRobot, robot_told, size_of
 
 RATE = 30.0  # of drawing, and of commands by hand [Hz]; valves hold after 0.1 s without one
 MARKER_PERIOD = 0.1  # between two drawings for RViz [s]
 ANSWER_TIME = 2.0  # how long an answer to a button is waited for [s]
 LAST_WORD_TIME = 0.5  # for readers to take the last command before its publisher goes [s]
 _BESIDE = (  # topics that are heard beside those whose flow is shown
-    "estimate/tip/pose", "simulation/truth/rod", "simulation/truth/arm", "safety/state",
+    "estimate/tip/pose", "simulation/truth/rod", TRUTH, "safety/state",
     "/diagnostics", "simulation/truth/loads", "simulation/truth/contact/points",
 )  # fmt: skip
 _NAME = "viewer_"  # of every view, before its process's number; other views are heard if they speak
@@ -106,15 +105,15 @@ class Viewer(Node):
 
     def _know(self, robot: AnyRobot) -> None:
         """Begin anew with a robot."""
-        self._robot, self._radius = robot, size_of(robot).radius
+        self._robot, self._radius = robot, robot.radius
         self._decoders: dict[str, Callable[[Any], Any]] = {}
         self._rejected: Counter[str] = Counter()
         self.picture = Picture(robot)
-        inputs = shown_inputs(robot) if isinstance(robot, Robot) else ()
+        inputs = robot.shown_inputs if self.picture.has_valves else ()
         self._actuators = tuple(each.name for each in inputs)
         self.hand = HandControl(inputs)
         self._hand_page: int | None = None  # whose page switched the sliders on
-        self._with_hand = self._may_command and isinstance(robot, Robot)
+        self._with_hand = self._may_command and self.picture.has_valves
 
     def _hear_configuration(self, told: AnyRobot | None, received: float) -> bool:
         """A node was configured: where nothing flows a run begins, of this robot or another.
@@ -211,7 +210,7 @@ class Viewer(Node):
             return 0, diagnostics_from_message(SimpleNamespace(status=[message]))[0]
         if topic == _CONFIGURATION:
             told = configuration.configurations([message]).values()
-            return 0, next((robot_told(each.robot) for each in told if each.robot), None)
+            return 0, next((robot_of(each.robot) for each in told if each.robot), None)
         if topic == "/diagnostics":
             said = diagnostics_from_message(message)
             return 0, [each for each in said if each.node[0] == self.get_namespace().strip("/")]

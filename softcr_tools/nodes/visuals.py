@@ -17,8 +17,6 @@ from pydantic import Field
 from std_msgs.msg import String
 
 from softcr_hardware.optitrack.calibration import load_calibration
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.robots.robot import Robot
 from softcr_runtime.bags.recorder_node import RecorderNode
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.values import Pose
@@ -39,21 +37,19 @@ from softcr_runtime.wire.frames import (
     transform_messages,
 )
 from softcr_runtime.wire.tf_types import NoWireType, tf_message, tf_message_class
-from softcr_runtime.wire.topics import TOPICS
+from softcr_runtime.wire.topics import TOPICS, TRUTH, topics_of
 from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import size_of
-from softcr_tools.visuals.parameters import estimated_parameters, parameters_message
+from softcr_tools.visuals.parameters import parameters_message
 from softcr_tools.visuals.urdf import robot_description
 
 _TIP, _SHAPE, _MARKERS, _PARAMETERS, _DESCRIPTION = (
     "estimate/tip/pose", "estimate/shape", "markers", "estimate/parameters", "robot_description",
 )  # fmt: skip
 RECEIVED = (
-    "estimate/rod", "estimate/arm", "estimate/state", "estimate/constant_curvature", _TIP,
-    "reference/rod", "reference/output", "reference/tip", "mocap/tip/pose", "mocap/arm/poses",
-    "mocap/body/poses", "simulation/truth/strains",
-    "simulation/truth/rod", "simulation/truth/arm", "simulation/truth/loads",
+    "estimate/rod", "estimate/state", "estimate/constant_curvature", _TIP,
+    "reference/rod", "reference/output", "reference/tip", "mocap/tip/pose", "mocap/body/poses",
+    TRUTH, "simulation/truth/rod", "simulation/truth/loads",
     "simulation/truth/contact/points", "/diagnostics",
 )  # fmt: skip
 
@@ -92,7 +88,7 @@ class VisualsNode(LoopNode):
 
     default_name = "visuals"
     Settings = VisualsSettings
-    kinds = ("rod", "arm", "strain")
+    kinds = None
     settings: VisualsSettings
     gives_way: ClassVar[bool] = False
     """Whether it may lower the priority of its process, being alone in it."""
@@ -100,20 +96,19 @@ class VisualsNode(LoopNode):
     def on_configure_node(self) -> None:
         robot = self.any_robot
         self._frames = frames = Frames(self.settings.frame_prefix)
-        is_arm = isinstance(robot, Arm)
-        self._parent = WORLD if is_arm else frames.base  # the frame of estimates
+        self._parent = WORLD if robot.in_world else frames.base  # the frame of estimates
         calibration = self.settings.calibration
         self._base = (
             load_calibration(calibration).base_in_world.pose
             if calibration
             else base_in_world(robot)
         )
-        self._has_sensor = isinstance(robot, Robot)
+        self._has_sensor = "force_torque/wrench" in topics_of(robot.type)
         self._picture = Picture(robot)
         self._picture.frame = self._parent
-        self._radius = size_of(robot).radius
+        self._radius = robot.radius
         self._decoders: dict[str, Callable[[Any], Any]] = {}
-        for topic in RECEIVED:
+        for topic in topics_of(robot.type).keys() & {*RECEIVED}:
             if topic == "/diagnostics":  # raw: of several nodes, whose stamps come in any order
                 self.receive(topic, self._reports, raw=True)
             else:
@@ -213,7 +208,7 @@ class VisualsNode(LoopNode):
         shape = picture.estimate
         if shape is not None and self._is_new(_SHAPE, shape.stamp):
             self._out[_SHAPE].publish(path_message(shape, picture.frame))
-        parameters = estimated_parameters(picture)
+        parameters = picture.parameters
         if parameters and self._is_new(_PARAMETERS, picture.stamp):
             self._out[_PARAMETERS].publish(parameters_message(parameters, picture.stamp))
 

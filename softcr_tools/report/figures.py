@@ -18,13 +18,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from softcr_runtime.bags.signals import Signal, unit_of
+from softcr_models.robots.kinds import ShownInput
+from softcr_runtime.bags.signals import Signal
 from softcr_runtime.console import figure_style as style
 from softcr_runtime.console.figure_style import COMMANDED, ESTIMATE, LIMIT, MEASURED, TRUTH
-from softcr_runtime.console.shown_inputs import ShownInput
+from softcr_runtime.console.kind_reports import Curves
 from softcr_tools.report.page import ReportFigure
+from softcr_tools.report.rod_report import COMPLIANCE_SETTLING_TIME
 from softcr_tools.report.run import ARC, Run
-from softcr_tools.report.sections import COMPLIANCE_SETTLING_TIME, SETTLING_TIME, shape_errors
+from softcr_tools.report.sections import SETTLING_TIME
 
 SNAPSHOTS = 9  # shapes drawn of a run
 CLOSE_UP = 3.0  # length of the close-up at the end of a long run [s]
@@ -37,6 +39,7 @@ _LIMITS: dict[str, Any] = {"color": LIMIT, "linestyle": ":", "label": "limits"}
 
 Draw = Callable[[Axes], Any]
 Row = tuple[str, list[Draw]]  # the label of an axis over time, and what draws on it
+Drawing = tuple[Callable[[Run], Figure | None], str, str]  # what draws, title, caption
 Kind = tuple[str, Signal, dict[str, Any]]  # name and look of a curve; units follow from a scale
 
 
@@ -50,16 +53,44 @@ def draw_figures(run: Run, directory: Path) -> list[ReportFigure]:
         directory.unlink()
     directory.mkdir(exist_ok=True)
     drawn: list[ReportFigure] = []
-    for draw in _FIGURES:
+    for name, (draw, title, caption) in {**_own(), **_of_kind(run)}.items():
         with rc_context(style.STYLE):
             if (figure := draw(run)) is None:
                 continue
-            path = directory / f"{draw.__name__}.png"
+            path = directory / f"{name}.png"
             path.unlink(missing_ok=True)
             figure.savefig(path)
-        title, _, caption = " ".join((draw.__doc__ or "").split()).partition(": ")
         drawn.append((path, title, caption[:1].upper() + caption[1:]))
     return drawn
+
+
+def _own() -> dict[str, Drawing]:
+    """The figures of every kind of robot, by the name of their file."""
+    found: dict[str, Drawing] = {}
+    for draw in _FIGURES:
+        title, _, caption = " ".join((draw.__doc__ or "").split()).partition(": ")
+        found[draw.__name__] = draw, title, caption
+    return found
+
+
+def _of_kind(run: Run) -> dict[str, Drawing]:
+    """The figures that the robot's kind adds."""
+    told = {} if run.of_kind is None else run.of_kind.figures(run)
+    return {name: (partial(_told, each), each.title, each.caption) for name, each in told.items()}
+
+
+def _told(figure: Curves, run: Run) -> Figure | None:
+    """What a kind tells as data."""
+    rows: list[Row] = []
+    for row in figure.rows:
+        drawn: list[Draw] = []
+        for each in row.curves:
+            drawn += _curves(run, [(each.name, each.signal, {**each.look})], row.scale, each.column)
+        if row.level is not None:
+            name, height = row.level
+            drawn.insert(0, _level(row.scale * height, label=name, **style.THIN_DASHES))
+        rows.append((row.label, drawn))
+    return _over_time(run, rows, figure.height)
 
 
 def _curves(
@@ -135,11 +166,10 @@ def tip_tracking(run: Run) -> Figure | None:
 
 def tip_error(run: Run) -> Figure | None:
     """Errors: distance of the tip from its reference, and of the estimate from the truth, at equal
-    stamps. E_shape: mean distance between the model's and the arm's backbone."""
+    stamps."""
     errors = (
         ("tip to reference", run.tracking_error(), TRUTH),
         ("estimated to true tip", run.estimation_error(), ESTIMATE),
-        ("E_shape", shape_errors(run), COMMANDED),
     )
     kinds: list[Kind] = [
         (f"{what}: mean {1e3 * error.values.mean():.2f} mm", error, {"color": colour})
@@ -196,10 +226,9 @@ def _scale_equally(axes: Any, points: np.ndarray) -> None:
 
 
 def pressures(run: Run) -> Figure | None:
-    """Inputs: gauge pressures of chambers, tensions of a rod's tendons, or torques on strains, as
-    commanded by the controller and as measured."""
+    """Inputs: as commanded by the controller and as measured."""
     names = run.readings.columns or run.commands.columns
-    if run.is_tendon_driven or not names:
+    if not names:
         return None
     shown = {each.name: each for each in run.inputs}
     scales = [shown[name].scale if name in shown else 1e-3 for name in names]
@@ -219,50 +248,8 @@ def _limits(run: Run, shown: ShownInput | None) -> list[Any]:
     """Lines at the limits of an input; of one that nothing tells, those of pressures."""
     if shown is None:
         return [_level(1e-3 * bound, **_LIMITS) for bound in run.limits() or ()]
-    return [_level(shown.scale * bound, **_LIMITS) for bound in (shown.low, shown.high)]
-
-
-def strains(run: Run) -> Figure | None:
-    """Strains: strains of each segment of a planar robot, relative to the straight robot."""
-    true, found, wanted = (run.strains(of) for of in ("true", "estimated", "wanted"))
-    rows = _columns(
-        run, [f"{name.replace('_', ' ')}\n[{unit_of(name)}]" for name in true.columns], 1.0,
-        ("estimated", found, _BLUE), ("true", true, _BOLD), ("reference", wanted, style.DASHES),
-    )  # fmt: skip
-    return _over_time(run, rows, height=1.5)
-
-
-def tendon_lengths(run: Run) -> Figure | None:
-    """Tendon lengths: changes relative to the zero state, as commanded by the controller and as
-    measured."""
-    kinds = ("wanted", run.commands, "--"), ("measured", run.readings, "-")
-    return _tendons(run, "[mm]", 1e3, *kinds)
-
-
-def tendon_forces(run: Run) -> Figure | None:
-    """Tendon forces: negative if a tendon pulls."""
-    return _tendons(run, "[N]", 1.0, ("force", run.bag.signal("tendon/state", "force"), "-"))
-
-
-def _tendons(run: Run, unit: str, scale: float, *kinds: tuple[str, Signal, str]) -> Figure | None:
-    """A row of axes per rack, a colour per tendon of it, a line style per kind."""
-    if not run.is_tendon_driven:
-        return None
-    names = run.readings.columns or run.commands.columns
-    racks = [1] * len(names) if run.arm is None else [each.rack for each in run.arm.actuators]
-    rows = []
-    for rack in range(1, max(racks, default=0) + 1):
-        columns = [column for column, fixed_at in enumerate(racks) if fixed_at == rack]
-        drawn: list[Draw] = []
-        for number, column in enumerate(columns):
-            look = {"color": _COLOURS[number % len(_COLOURS)]}
-            named = (
-                (f"tendon {number + 1}, {what}", signal, {**look, "linestyle": line})
-                for what, signal, line in kinds
-            )
-            drawn += _curves(run, named, scale, column)
-        rows.append((f"rack {rack}\n{unit}", drawn))
-    return _over_time(run, rows, height=1.7)
+    bounds = [bound for bound in (shown.low, shown.high) if np.isfinite(bound)]
+    return [_level(shown.scale * bound, **_LIMITS) for bound in bounds]
 
 
 def bending_compliance(run: Run) -> Figure | None:
@@ -315,23 +302,6 @@ def constant_curvature(run: Run) -> Figure | None:
     both = ("true arc", run.true_arc(), _BOLD), ("estimate", arc, _BLUE)
     stiffness = _curves(run, both[1:], column=ARC.index("bending_stiffness"))
     rows = [*_columns(run, labels, 1e3, *both), ("stiffness\n[N/m]", stiffness)]
-    return _over_time(run, rows, height=1.5)
-
-
-def section_lengths(run: Run) -> Figure | None:
-    """Section lengths: the controller's estimates of the sections' lengths, without and with their
-    elongation."""
-    rest = run.of_arm("rest_lengths")
-    if not len(rest):
-        return None
-    whole = rest.like(rest.stamps, rest.values + run.of_arm("q").values[:, 2::3])
-    rows = _columns(
-        run, [f"section {number + 1}\n[mm]" for number in range(rest.values.shape[1])], 1e3,
-        ("with elongation", whole, {"color": MEASURED}), ("rest length", rest, _BLUE),
-    )  # fmt: skip
-    if run.arm is not None:
-        for (_, drawn), length in zip(rows, 1e3 * run.arm.model_lengths, strict=False):
-            drawn.insert(0, _level(length, label="between racks", **style.THIN_DASHES))
     return _over_time(run, rows, height=1.5)
 
 
@@ -397,6 +367,6 @@ def tick_times(run: Run) -> Figure | None:
 
 
 _FIGURES: tuple[Callable[[Run], Figure | None], ...] = (
-    tip_tracking, tip_error, tip_path, strains, pressures, tendon_lengths, tendon_forces,
-    bending_compliance, parameters, constant_curvature, section_lengths, shape, tick_times,
+    tip_tracking, tip_error, tip_path, pressures, bending_compliance, parameters,
+    constant_curvature, shape, tick_times,
 )  # fmt: skip

@@ -7,26 +7,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from softcr_models.robots.kinds import KINDS
 from softcr_models.robots.obstacle_files import obstacles_in_words
-from softcr_runtime.settings.registry import predictive
+from softcr_runtime.settings.registry import entry, names
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE, PlantErrors, about_field
 from softcr_tools.report.page import PLANT_WORDS
 from softcr_tools.report.run import Run
 
 Lines = Iterator[tuple[str, str]]  # one of `PLANT_WORDS`, and a line under it
 
-_FILE = {
-    "rod": "geometry, gravity and material law of the robot file",
-    "strain": "segments of constant strain; geometry, gravity and material of the robot file",
-    "arm": "bodies that bend with constant curvature, as the model's sections do",
-}
 _UNITS = {"_mm": "mm", "_kg": "kg", "_pa": "Pa", "_n": "N", "_cycles": "cycles", "_percent": "%",
           "_rad": "rad"}  # fmt: skip
-_ON_ANY_MODEL = (*predictive(), "quasi_static", "rod", "strain_regulator", "shape")
-"""The house's controllers and its estimators."""
+_ON_ANY_MODEL = (
+    *(name for name in names("controller") if not entry("controller", name).takes),
+    *names("estimator"),
+)
+"""Controllers and estimators that compute with the model that their settings name; those that are
+named with a file bring their own."""
 _OF_LAG = {"lag_pole", "lag_pole_factor", "vent_pole_factor", "valve_dead_band"}
 _TOLD_OF_EVERY_PLANT = {
     "bending_factor", "tip_mass_factor", "damping_factor", "tip_noise", "pressure_noise",
+    "force_noise", "moment_noise",
 }  # fmt: skip
 _ABSOLUTE = ("missing_poses", "lag_pole")  # no part of the file's value
 _NOISES = {
@@ -53,13 +54,14 @@ def plant_in_words(run: Run) -> str:
     what was added to it; empty on a bench, and where nothing was told."""
     settings = run.bag.said("simulator", "settings") or {}
     named, errors = settings.get("plant"), settings.get("plant_errors")
-    if named and named not in _FILE:
+    if named and named not in KINDS:
         words = str(named).rpartition(":")[2]
     elif errors or run.bag.said("simulator", "plant_mismatch") is not None:
         words = Path(str(errors or SAME_STRUCTURE)).stem
     else:
         return ""
-    payload, added = settings.get("payload"), []
+    told = run.bag.said("simulator", "plant_mismatch") or {}
+    payload, added = told.get("payload_kg", settings.get("payload")), []
     if isinstance(payload, (int, float)) and payload:
         added.append(f"payload {payload:g} kg")
     for name in ("loads", "obstacles"):
@@ -76,27 +78,26 @@ def _lines(run: Run) -> Lines:
         return
     settings = bag.said("simulator", "settings") or {}
     mismatch = bag.said("simulator", "plant_mismatch")
-    of_topics = "arm" if run.is_tendon_driven else "strain" if run.is_strain_driven else "rod"
-    kind = str(settings.get("plant") or of_topics)
+    kind = str(settings.get("plant") or run.kind)
     own = str(bag.said("simulator", "plant_model") or kind)
     models = {role: _model(told, role, kind) for role, told in _settings_of(run).items()}
     if same := [role for role, model in models.items() if model == own]:
         yield "exact", f"same equations as the model of {' and '.join(same)} ({own})"
     others = [f"{role} {model}" for role, model in models.items() if model not in ("", own)]
-    if others and (own in _FILE or own != kind):
+    if others and (own in KINDS or own != kind):
         yield "differs", f"equations: plant {own}, {', '.join(others)}"
-    if own == kind and kind in _FILE:
-        yield "exact", _FILE[kind]
-    elif own == kind:
+    in_words = bag.said("simulator", "in_words") or {}
+    for word in PLANT_WORDS:
+        yield from ((word, line) for line in in_words.get(word, ()))
+    if own == kind and kind not in KINDS:
         yield "unknown", f"plant {kind} does not say how it differs from the models"
     if mismatch is None and kind == "rod":
         yield "unknown", "how the plant differs from the robot file"
-    if kind == "strain":
-        yield "exact", "torques act at once, and are measured without noise"
-        for role, told in _settings_of(run).items():
-            if told.get("model_file"):
-                yield "differs", f"numbers of the {role}'s model: those of {told['model_file']}"
-    elif mismatch and not _OF_LAG & {*mismatch, *(bag.said("simulator", "plant_errors") or {})}:
+    for role, told in _settings_of(run).items():
+        if told.get("model_file"):
+            yield "differs", f"numbers of the {role}'s model: those of {told['model_file']}"
+    errors = bag.said("simulator", "plant_errors") or {}
+    if kind == "rod" and mismatch and not _OF_LAG & {*mismatch, *errors}:
         yield "exact", _lag(run.bag.robot)
     for name, value in (mismatch or {}).items():
         yield from _intervals(run, int(value)) if name == "intervals" else [_told(name, value)]
@@ -104,13 +105,11 @@ def _lines(run: Run) -> Lines:
     if own != kind:
         for name, value in (bag.said("simulator", "true_parameters") or {}).items():
             yield "differs", f"{name.replace('_', ' ')} {value:g}"
-    if kind == "arm":
-        yield from _arm(run)
     yield from _surroundings(run)
     for name, (what, unit) in _NOISES.items() if mismatch is not None else ():
         if name == "pressure_noise" and "tension_noise_n" in mismatch:
             continue  # a robot of tendons, or one whose noise was told above
-        if f"{name}_pa" not in mismatch and (noise := _noise(run, settings, name)) is not None:
+        if f"{name}_pa" not in mismatch and (noise := _noise(run, name)) is not None:
             yield _either(noise, f"{what}: noise {noise:g} {unit}", f"{what}: no noise")
 
 
@@ -136,7 +135,7 @@ def _model(settings: dict[str, Any], role: str, kind: str) -> str:
         return str(runs).rpartition(":")[2]
     if "model" not in settings:
         return ""
-    return str(settings["model"] or (kind if kind in _FILE else "rod"))
+    return str(settings["model"] or (kind if kind in KINDS else "rod"))
 
 
 def _told(name: str, value: float) -> tuple[str, str]:
@@ -187,25 +186,11 @@ def _errors(run: Run) -> Lines:
             yield "differs", f"{name.replace('_', ' ')} {told}{'' if unit == '-' else f' {unit}'}"
 
 
-def _arm(run: Run) -> Lines:
-    payload, noise = (run.bag.said("simulator", name) for name in ("payload", "tip_noise_mm"))
-    if run.arm is not None:
-        bodies, sections = len(run.arm.bodies), len(run.arm.racks)
-        line = f"{bodies} bodies, the controller's model {sections} sections"
-        yield _either(bodies != sections, line, line)
-    if payload is not None:
-        differs = f"payload {payload:g} kg, unknown to the controller"
-        yield _either(payload, differs, "no payload")
-    if noise is not None:
-        yield _told("tip_noise_mm", noise)
-    yield "exact", "tendon lengths are read without noise"
-
-
-def _noise(run: Run, settings: dict[str, Any], name: str) -> float | None:
-    """Of a sensor: as the plant was told, or below 0 as the robot file has it; None: not told."""
-    chosen = settings.get(name)
-    if chosen is None or chosen >= 0.0:
-        return chosen
+def _noise(run: Run, name: str) -> float | None:
+    """Of a sensor: as the plant's errors have it, or the robot file; None: neither does."""
+    chosen = (run.bag.said("simulator", "plant_errors") or {}).get(name)
+    if chosen is not None:
+        return float(chosen)
     for sensor in run.bag.robot.get("sensors", ()):
         if sensor.get("type") == "base_wrench" and name in sensor:
             return float(sensor[name])

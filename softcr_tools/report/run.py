@@ -1,21 +1,20 @@
 """A recorded run by what its signals are for: the sections and the figures are made of this."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import ValidationError
 
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import coordinates_of_tip
-from softcr_models.errors import UserError
-from softcr_models.robots.robot import Robot
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.kinematics import StrainKinematics, kinds_first, transforms
+from softcr_models.plugins import load_class
+from softcr_models.robots.kinds import KINDS, AnyRobot, ShownInput
+from softcr_models.robots.robot import robot_of
 from softcr_runtime.bags.signals import BagSignals, Signal
-from softcr_runtime.console.shown_inputs import ShownInput, shown_inputs
+from softcr_runtime.console.kind_reports import KindReport
 from softcr_runtime.settings import registry
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS, TRUTH
 
 LONGEST_HOLE = 0.03  # between poses of a camera that are interpolated [s]
 REFERENCES = ("reference", "tip_reference")  # nodes that say what shall be followed
@@ -28,7 +27,7 @@ ARC = (
 )  # fmt: skip
 """What estimate/constant_curvature tells, each with its standard deviation."""
 
-_POINTS = 40  # of a backbone that is made from sections
+_POINTS = 40  # of a centre line that is made from a state
 
 
 class Run:
@@ -47,124 +46,90 @@ class Run:
         told = (self.bag.said(node, name) for node in nodes)
         return next((value for value in told if value is not None), None)
 
-    def of_arm(self, name: str, truth: bool = False) -> Signal:
-        """A field of the estimated, or of the true, sections of an arm."""
-        return self.bag.signal("simulation/truth/arm" if truth else "estimate/arm", name)
-
-    @property
-    def is_tendon_driven(self) -> bool:
-        """Whether anything of tendons, or of an arm's sections and racks, was recorded."""
-        parts = ("tendon/", "estimate/arm", "mocap/arm")
-        return any(topic.startswith(parts) for topic, _ in self.bag.signals)
-
-    @property
-    def is_strain_driven(self) -> bool:
-        """Whether torques on strains were recorded."""
-        return any(topic.startswith("torque/") for topic, _ in self.bag.signals)
-
-    @property
-    def is_of_rod(self) -> bool:
-        """Whether nothing of another kind of robot was recorded."""
-        return not self.is_tendon_driven and not self.is_strain_driven
+    @cached_property
+    def robot(self) -> AnyRobot | None:
+        """The robot that some node told; None when none did."""
+        robot: AnyRobot | None = robot_of(self.bag.robot)
+        return robot
 
     @cached_property
-    def strain_robot(self) -> StrainArm | None:
-        """The planar strain robot that some node told; None when none did."""
-        try:
-            return StrainArm.model_validate(self.bag.robot)
-        except ValidationError:
-            return None
-
-    def strains(self, of: Literal["true", "estimated", "wanted"]) -> Signal:
-        """(T, m) strains of a planar strain robot, columns by name; empty where none were told."""
-        names = () if self.strain_robot is None else self.strain_robot.actuator_names
-        if of == "true":
-            found = [self.bag.signal("simulation/truth/strains", name) for name in names]
-            if not found or not all(map(len, found)):
-                return Signal(np.empty(0, np.int64), np.empty((0, len(names))), columns=names)
-            values = np.stack([each.values for each in found], axis=1)
-            return Signal(found[0].stamps, values, columns=names)
-        told = self.bag.signal(
-            "estimate/state" if of == "estimated" else "reference/output", "state"
-        )
-        if self.strain_robot is None or not len(told):
-            return Signal(np.empty(0, np.int64), np.empty((0, len(names))), columns=names)
-        # a state that was decoded from its message has one kind of strain after the other
-        order = kinds_first(self.strain_robot.numbers.active)
-        values = np.empty((len(told), len(names)))
-        values[:, order] = told.values[:, : len(names)]
-        return Signal(told.stamps, values, columns=names)
+    def kind(self) -> str:
+        """Name of the robot's kind: as it was told, else by what drives it."""
+        driven = [ACTUATOR_TOPICS[t].quantity for t, _ in self.bag.signals if t in ACTUATOR_TOPICS]
+        fits = [name for name, kind in KINDS.items() if kind.quantity in driven]
+        told = str(self.bag.robot.get("type"))
+        return told if told in KINDS else next(iter([*fits, *KINDS]))
 
     @cached_property
-    def arm(self) -> Arm | None:
-        """The arm that some node told; None when none did."""
-        try:
-            return Arm.model_validate(self.bag.robot)
-        except ValidationError:
-            return None
+    def of_kind(self) -> KindReport | None:
+        """What the robot's kind adds to the report."""
+        place = KINDS[self.kind].report
+        return load_class(place, "report")() if place else None
 
-    @cached_property
-    def rod(self) -> Robot | None:
-        """The rod that some node told; None when none did."""
-        try:
-            return Robot.model_validate(self.bag.robot)
-        except (ValidationError, UserError):
-            return None
+    def state(self, of: Literal["true", "estimated", "wanted"]) -> Signal:
+        """(T, nx) states of a robot that is not a rod; of what is wanted with the columns of the
+        estimated ones, none where it tells no states."""
+        topics = {"true": TRUTH, "estimated": "estimate/state", "wanted": "reference/output"}
+        found = self.bag.signal(topics[of], "state")
+        if of != "wanted" or not len(found):
+            return found
+        return replace(found, columns=(self.state("estimated") or self.state("true")).columns)
 
     @cached_property
     def length(self) -> float | None:
         """Of the robot at rest, all its segments together [m]; None where nobody told it."""
-        if self.arm is not None:
-            return float(np.sum(self.arm.rest_lengths))
-        if self.strain_robot is not None:
-            return float(np.sum(self.strain_robot.lengths))
-        if self.rod is not None:
-            return float(self.rod.length)
+        if self.robot is not None:
+            return float(self.robot.length)
         told = self.bag.robot.get("length")
         return float(told) if isinstance(told, (int, float)) else None
 
     @cached_property
     def inputs(self) -> tuple[ShownInput, ...]:
-        """Of the rod, or the planar strain robot, that some node told; none when none did."""
-        robot = self.strain_robot or self.rod
-        return () if robot is None else shown_inputs(robot)
+        """How the inputs of the robot that some node told are shown; none when none did."""
+        return () if self.robot is None else self.robot.shown_inputs
 
     @cached_property
     def estimated_tip(self) -> Signal:
-        """(T, 3) estimated tip; of an arm's sections that of its model [m]."""
-        told, q = self.bag.role("estimated tip"), self.of_arm("q")
-        if len(told) or self.arm is None or not len(q):
+        """(T, 3) estimated tip; where only a state was told, the end of its centre line [m]."""
+        told, (stamps, points) = self.bag.role("estimated tip"), self._lines(truth=False)
+        if len(told) or not len(stamps):
             return told
-        lengths = self.of_arm("rest_lengths").values
-        return q.like(q.stamps, self.arm.model.position(q.values, lengths))
+        return told.like(stamps, np.array([points(row)[-1] for row in range(len(stamps))]))
 
     def shapes(self, truth: bool) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
         """(T,) stamps [ns] of the true, or the estimated, robot, none where it was not recorded,
         and what makes (k, 3) points along it [m] of an index of them."""
-        if self.strain_robot is not None:
-            return self._bent(self.strain_robot, self.strains("true" if truth else "estimated"))
+        stamps, points = self._lines(truth)
+        if len(stamps):
+            return stamps, points
         told = self.bag.role("true shape" if truth else "estimated shape")
-        if len(told) or self.arm is None:
-            return told.stamps, told.values.__getitem__
-        chain = self.arm.chain if truth else self.arm.model
-        q, lengths = self.of_arm("q", truth), self.of_arm("rest_lengths", truth)
+        return told.stamps, told.values.__getitem__
+
+    def _lines(self, truth: bool) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
+        """As `shapes`, of states that the robot's own kind turns into a centre line."""
+        topic, robot = TRUTH if truth else "estimate/state", self.robot
+        states = self.bag.signal(topic, "state")
+        told = {
+            field.removeprefix("parameter."): signal.values
+            for (of, field), signal in self.bag.signals.items()
+            if of == topic and field.startswith("parameter.") and len(signal) == len(states)
+        }
+        groups: dict[str, list[int]] = {}
+        for place, name in enumerate(states.columns):
+            groups.setdefault(name.rpartition("_")[0], []).append(place)
+
+        def poses(index: int) -> np.ndarray | None:
+            state = {name: states.values[index, places] for name, places in groups.items()}
+            numbers = {name: float(values[index]) for name, values in told.items()}
+            return None if robot is None else robot.centre_line(state, numbers, _POINTS)
 
         def points(index: int) -> np.ndarray:
-            return chain.backbone(q.values[index], lengths.values[index], _POINTS)[:, :3, 3]
+            found = poses(index)
+            assert found is not None  # as of the first
+            return found[:, :3, 3]
 
-        return q.stamps, points
-
-    @staticmethod
-    def _bent(robot: StrainArm, strains: Signal) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
-        """As `shapes`, of strains (T, m)."""
-        chain, numbers = StrainKinematics(robot.lengths), robot.numbers
-        places = np.linspace(0.0, chain.length, _POINTS)
-
-        def points(index: int) -> np.ndarray:
-            poses = chain.poses(numbers.full(strains.values[index]), places)
-            return transforms(poses)[:, :3, 3]
-
-        return strains.stamps, points
+        known = len(states) > 0 and poses(0) is not None
+        return states.stamps if known else states.stamps[:0], points
 
     @cached_property
     def window(self) -> tuple[int, int] | None:

@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.rod.description import pose_sensors
 from softcr_runtime.bags.signals import Signal
 from softcr_tools.report.run import Run
 
-_UNITS = {"chamber": ("pressure", "Pa"), "tendon": ("tension", "N"), "torque": ("torque", "N m"),
-          "force": ("force", "N")}  # fmt: skip
+_SI = {"kPa": "Pa", "mN m": "N m", "mm": "m"}
+"""SI units of those in which inputs are shown."""
 
 
 class _Columns(NamedTuple):
@@ -78,9 +77,9 @@ def _columns(run: Run) -> Iterator[_Columns]:
     yield _triple("tip", tip)
     names = tuple(f"tip_q{axis} [-]" for axis in "xyzw")
     yield _Columns(names, run.bag.signal(tip.topic, "quaternion"))
-    if run.rod is not None:
+    if run.robot is not None and run.robot.sees_tip:
         body = run.bag.signal("mocap/body/poses", "positions")
-        for place, name in enumerate(pose_sensors(run.rod)):
+        for place, name in enumerate(run.robot.bodies_seen):
             yield _triple(name, body.like(body.stamps, body.values[:, place]))
     wrench = run.bag.signal("force_torque/wrench", "wrench")
     for place, (name, unit) in enumerate((("force", "N"), ("moment", "N m"))):
@@ -98,7 +97,7 @@ def _triple(name: str, signal: Signal, unit: str = "m") -> _Columns:
 def _of_actuators(run: Run, signal: Signal, what: str) -> _Columns:
     """The inputs in the order of the robot's file, as far as that is known."""
     known = [each.name for each in run.inputs]
-    told = [_UNITS[each.kind] for each in run.inputs]
+    told = [(each.quantity, _SI.get(each.unit, each.unit)) for each in run.inputs]
     if sorted(known) == sorted(signal.columns):
         order = [signal.columns.index(name) for name in known]
         signal = signal.like(signal.stamps, signal.values[:, order])

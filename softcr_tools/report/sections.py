@@ -6,75 +6,40 @@ their units; None is what could not be computed.
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.robots.obstacle_files import obstacles_in_words
 from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 from softcr_runtime.bags.signals import Signal
+from softcr_runtime.console.kind_reports import DWELL_END, SHORTEST_DWELL, reduced
 from softcr_runtime.ros.node_counts import counted
+from softcr_runtime.wire.robot_topics import topics_of_kind
+from softcr_runtime.wire.topics import TRUTH, topics_of
 from softcr_tools.report.page import KeyFigure, Summary, filled, times
 from softcr_tools.report.plant import plant, plant_in_words
-from softcr_tools.report.run import ARC, REFERENCES, Run
+from softcr_tools.report.run import REFERENCES, Run
 from softcr_tools.report.verdict import verdict
 
 SETTLING_TIME = 2.0  # after the start of the evaluated window an error counts as settled [s]
-COMPLIANCE_SETTLING_TIME = 5.0  # after its first estimate a compliance must be right [s]
 STANDING = 1e-6  # a reference that moves less than this stands still [m]
-SHORTEST_DWELL = 2.0  # a reference that stands still for less is a motion [s]
-DWELL_END = 1.0  # a setpoint's error is the mean over so long at its end [s]
-ARC_BEGIN = 0.1  # at the start an estimated arc does not count, Mehl et al., Sec. III-B [s]
 COVERED = 0.95  # of the evaluated ticks at least this part should have an error
 SILENCE = 2.5  # a node unheard for so long at the end, at one status a second, had stopped [s]
 ALARMS_SHOWN = 3  # different warnings, and reasons of rejection, that are listed of a node
 
 _IN_TABLE = re.compile(r"warning: \d+ cycles? missed")  # what the table of loops tells, too
-_SHAPES_EVERY = 25  # samples between two shapes that are compared
 _LOOP = (
     "rate_hz", "p50_ms", "p99_ms", "max_ms", "missed_cycles", "cycles", "deadline_ms",
     "rejected_messages",
 )  # fmt: skip
-# of each group the bag of a run holds one topic; without, the first is said to be missing
-_TOPICS_OF_ROD: tuple[tuple[str, ...], ...] = (
-    ("pressure/state",), ("pressure/sent",), ("simulation/truth/tip/pose",),
-    ("simulation/truth/rod",), ("mocap/tip/pose",), ("estimate/tip/pose",),
-    ("estimate/rod", "estimate/constant_curvature", "estimate/state"),
-    ("reference/rod", "reference/output"), ("force_torque/wrench",),
-)  # fmt: skip
-_TOPICS_OF_ARM: tuple[tuple[str, ...], ...] = (
-    ("mocap/arm/poses",), ("reference/tip", "reference/output"), ("tendon/sent",),
-    ("tendon/state",), ("estimate/arm", "estimate/state"), ("simulation/truth/arm",),
-    ("simulation/truth/tip/pose",),
-)  # fmt: skip
-_TOPICS_OF_STRAINS: tuple[tuple[str, ...], ...] = (
-    ("mocap/body/poses",), ("torque/state",), ("torque/sent",), ("estimate/state",),
-    ("reference/output",), ("simulation/truth/strains",), ("simulation/truth/tip/pose",),
-)  # fmt: skip
-
-
 Numbers = dict[str, Any]
 
 _KEY_FIGURES = {
     "estimate_tip_aed_mm": (
         "estimated to true tip", "{estimate_tip_aed_mm:2 mm}", "mean distance at equal stamps"
-    ),
-    "shape_error_mm": (
-        "model to arm", "{shape_error_mm:2 mm}",
-        "E_shape; sensors {sensor_distance_mm:2 mm} and {sensor_angle_mrad:1 mrad}",
-    ),
-    "section_lengths_mm": (
-        "section lengths", "{section_lengths_mm} mm",
-        "at first {section_lengths_initial_mm} mm, racks {sections_measured_mm} mm; "
-        "bounds met in {ticks_at_bounds:0} ticks",
-    ),
-    "nrmse_mean_percent": (
-        "constant curvature", "{nrmse_mean_percent:1 %} NRMSE",
-        "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
     ),
     "load_force_max_n": (
         "loads on the plant", "{load_force_max_n:3 N} at most",
@@ -88,46 +53,11 @@ _KEY_FIGURES = {
         "contact of the plant", "{contact_force_max_n:3 N} at most",
         "for {contact_s:2 s}, with the tip {tip_aed_contact_mm:2 mm} from its reference (AED)",
     ),
-    "estimated": (
-        "bending compliance", "{estimated:2 rad/(N m m)}",
-        "true {true:2}; first guess {initial:2}; error {error_percent:2 %}; "
-        "from 5 s on at most {worst_error_percent:2 %}",
-    ),
     "innovation_correlation": (
         "filter's model", "{innovation_correlation:2} correlation of its errors",
         "near 0: the model explains what is measured; measurements left out in "
         "{gated_percent:1 %} of the updates; uncertainty of parameters raised in "
         "{opened_percent:1 %}; fallbacks {fallbacks:0}; parameters at a bound: {bounds_met}",
-    ),
-    "commanded_min_kpa": (
-        "commanded pressures", "{commanded_min_kpa:1} to {commanded_max_kpa:1 kPa}",
-        "at a limit {at_limit_percent:1 %} of the time",
-    ),
-    "commanded_min_n": (
-        "commanded tensions", "{commanded_min_n:3} to {commanded_max_n:3 N}",
-        "at a limit {at_limit_percent:1 %} of the time",
-    ),
-    "bending_error": (
-        "bending to reference", "{bending_error:3 rad/m}",
-        "mean over time and segments; in the last second of setpoints "
-        "{bending_setpoint_error:4 rad/m}, estimated to true {bending_estimate_error:3 rad/m}",
-    ),
-    "linear_error": (
-        "shear and axial strain to reference", "{linear_error:4}",
-        "likewise; in the last second of setpoints {linear_setpoint_error:5}, estimated to true "
-        "{linear_estimate_error:5}",
-    ),
-    "commanded_min_mnm": (
-        "commanded torques", "{commanded_min_mnm:1} to {commanded_max_mnm:1 mN m}",
-        "on bending; at a limit {at_limit_percent:1 %} of the time",
-    ),
-    "commanded_min_strain_n": (
-        "commanded forces", "{commanded_min_strain_n:2} to {commanded_max_strain_n:2 N}",
-        "on shear and axial strain",
-    ),
-    "commanded_min_mm": (
-        "tendons", "{commanded_min_mm:0} to {commanded_max_mm:0 mm}",
-        "largest pull {pull_max_n:1 N}; held {holds:0} times",
     ),
 }  # fmt: skip
 """By a number that must be there: name, value and note, with numbers to be filled in."""
@@ -137,8 +67,7 @@ def summarize(run: Run) -> Summary:
     """Compute the numbers of a run."""
     numbers: Numbers = {}
     for section in (
-        identity, tracking, estimation, constant_curvature, parameters, filter_health,
-        *_of_kind(run),
+        identity, tracking, estimation, parameters, filter_health, actuators, of_kind,
         external_forces, tip_force, safety, parameter_changes, timing,
     ):  # fmt: skip
         numbers |= section(run)
@@ -152,13 +81,6 @@ def summarize(run: Run) -> Summary:
     return Summary(numbers, [*_key_figures(run, numbers)])
 
 
-def _of_kind(run: Run) -> tuple[Callable[[Run], Numbers], ...]:
-    """The sections that a kind of robot has."""
-    if run.is_tendon_driven:
-        return arm_model, tendons
-    return (strains, actuators) if run.is_strain_driven else (actuators, base_sensor)
-
-
 def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
     if run.bag.damage:
         yield "damaged bag", "figures of what is left", run.bag.damage
@@ -166,7 +88,7 @@ def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
     part, dwells = numbers["tip_aed_percent_of_length"], numbers["setpoint_errors_mm"]
     told = ["{tip_aed_percent_of_length:2 %} of the length"] * (part is not None)
     told.append("settled {tip_aed_settled_mm:2 mm}")
-    if dwells and not run.is_of_rod:
+    if dwells:
         which = "setpoint" if len(dwells) == 1 else f"{len(dwells)} setpoints"
         told.append(f"in the last second of the {which} {np.mean(dwells):.2f} mm")
     note = "; ".join([*told, "largest {tip_error_max_mm:2 mm}"])
@@ -174,9 +96,16 @@ def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
     flat = dict(numbers)
     for part in numbers.values():
         flat |= part if isinstance(part, dict) else {}
-    for key, (name, *templates) in _KEY_FIGURES.items():
-        if key in flat and (key != "estimated" or flat[key] is not None):
+    own = {} if run.of_kind is None else run.of_kind.key_figures
+    for key, (name, *templates) in {**_KEY_FIGURES, **own}.items():
+        if flat.get(key) is not None:
             yield name, *filled(flat, *templates)
+    for quantity, (_, scale, unit) in _quantities(run).items():
+        low, high = (f"commanded_{end}_{_key(unit)}" for end in ("min", "max"))
+        digits = 1 if scale != 1.0 else 3
+        values = f"{{{low}:{digits}}} to {{{high}:{digits} {unit}}}"
+        limits = "at a limit {at_limit_percent:1 %} of the time"
+        yield f"commanded {quantity}s", *filled(numbers[quantity], values, limits)
 
 
 def identity(run: Run) -> Numbers:
@@ -201,8 +130,8 @@ def identity(run: Run) -> Numbers:
     if (errors := bag.said("simulator", "plant_errors")) is not None:
         settings = bag.said("simulator", "settings") or {}
         numbers["plant_errors"] = {"name": settings.get("plant_errors"), "fields": errors}
-    if run.is_tendon_driven:
-        numbers["payload_kg"] = number(bag.said("simulator", "payload"))
+    if (payload := bag.said("simulator", "payload")) is not None:
+        numbers["payload_kg"] = number(payload)
     return numbers
 
 
@@ -252,8 +181,7 @@ def estimation(run: Run) -> Numbers:
 
 
 def parameters(run: Run) -> Numbers:
-    """`parameters`: estimated, std and true value by name; `bending_compliance` [rad/(N m m)] with
-    the first guess and errors, of which `worst_error_percent` is the largest from 5 s on."""
+    """`parameters`: estimated, std and true value by name."""
     found = {
         name: {
             "estimated": float(signal.values[-1]),
@@ -263,9 +191,7 @@ def parameters(run: Run) -> Numbers:
         }
         for name, (signal, std) in run.parameters().items()
     }
-    if not run.is_of_rod:
-        return {"parameters": found}
-    return {"parameters": found, "bending_compliance": _compliance(run)}
+    return {"parameters": found}
 
 
 def filter_health(run: Run) -> Numbers:
@@ -299,50 +225,6 @@ def filter_health(run: Run) -> Numbers:
             "bounds_met": ", ".join(told["bounds_met"] or ()) or "none",
         }
     }
-
-
-def _compliance(run: Run) -> dict[str, float | None]:
-    estimate = run.bag.signal("estimate/rod", "parameter.bending_compliance")
-    initial = (run.bag.said("estimator", "initial_parameters") or {}).get("bending_compliance")
-    true, values = run.bag.true_parameter("bending_compliance"), estimate.values
-    told = dict.fromkeys(("estimated", "std", "error_percent", "worst_error_percent"))
-    if len(estimate):
-        initial = float(values[0]) if initial is None else initial
-        std = run.bag.signal("estimate/rod", "std.bending_compliance")
-        told |= {"estimated": float(values[-1]), "std": float(std.values[-1])}
-        if true:
-            errors = 100 * np.abs(values - true) / true
-            late = estimate.stamps >= estimate.stamps[0] + round(1e9 * COMPLIANCE_SETTLING_TIME)
-            told["error_percent"] = float(errors[-1])
-            told["worst_error_percent"] = reduced(np.max, errors[late])
-    return {"true": true, "initial": initial, **told}
-
-
-def constant_curvature(run: Run) -> Numbers:
-    """`constant_curvature`: what a filter with one constant-curvature arc saw of a rod, if any.
-
-    `nrmse_percent` is scored as in Mehl et al., Table II: root mean square error over the largest
-    true magnitude; None without a simulator's truth. `bending_stiffness` [N/m] is the last
-    estimate, which takes up what constant curvature leaves out.
-    """
-    arc, scores = run.estimated_arc(), None
-    if not len(arc):
-        return {"constant_curvature": None} if run.is_of_rod else {}
-    if len(truth := run.true_arc()):
-        counted = int(truth.stamps[0]) + round(1e9 * ARC_BEGIN), int(truth.stamps[-1])
-        errors, values = arc.minus(truth).between(*counted).values, truth.between(*counted).values
-        if len(errors):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                nrmse = 100.0 * np.sqrt(np.mean(errors**2, axis=0)) / np.abs(values).max(axis=0)
-            if np.isfinite(nrmse[:-1]).all():
-                scores = dict(zip(ARC[:-1], nrmse[:-1].tolist(), strict=True))
-    numbers = {
-        "nrmse_percent": scores,
-        "nrmse_mean_percent": None if scores is None else float(np.mean([*scores.values()])),
-        "bending_stiffness": float(arc.values[-1, -1]),
-        "bending_stiffness_std": float(run.estimated_arc("_std").values[-1, -1]),
-    }
-    return {"constant_curvature": numbers}
 
 
 def external_forces(run: Run) -> Numbers:
@@ -410,23 +292,33 @@ def _while_acting(run: Run, signal: Signal, word: str) -> Numbers:
 
 
 def actuators(run: Run) -> Numbers:
-    """`pressure` of chambers [kPa], `tension` of a rod's tendons [N], `torque` [mN m] and `force`
-    [N] on strains: extremes over all of them, how often a command stood at a limit [%]."""
-    if run.is_strain_driven:
-        of = {
-            kind: [place for place, each in enumerate(run.inputs) if each.kind == kind]
-            for kind in ("torque", "force")
-        }
-        scales = {"torque": (1e3, "mnm"), "force": (1.0, "strain_n")}
-        return {kind: _levels(run, places, *scales[kind]) for kind, places in of.items() if places}
-    pulls = [place for place, each in enumerate(run.inputs) if each.kind == "tendon"]
-    pushes = [place for place, each in enumerate(run.inputs) if each.kind == "chamber"]
-    told: Numbers = {}
-    if pushes or not pulls:
-        told["pressure"] = _levels(run, pushes or slice(None), 1e-3, "kpa")
-    if pulls:
-        told["tension"] = _levels(run, pulls, 1.0, "n")
-    return told
+    """By what the inputs are, such as `pressure` [kPa], `tension` [N] or `torque` [mN m]: extremes
+    over all of them, how often a command stood at a limit [%]."""
+    return {
+        quantity: _levels(run, places, scale, _key(unit))
+        for quantity, (places, scale, unit) in _quantities(run).items()
+    }
+
+
+def _quantities(run: Run) -> dict[str, tuple[list[int] | slice, float, str]]:
+    """Places among the inputs, scale from SI and the unit that is shown, by what the inputs are;
+    pressures where no node told its robot."""
+    found: dict[str, tuple[list[int] | slice, float, str]] = {}
+    for place, each in enumerate(run.inputs):
+        places, _, _ = found.setdefault(each.quantity, ([], each.scale, each.unit))
+        assert isinstance(places, list)
+        places.append(place)
+    return found or {"pressure": (slice(None), 1e-3, "kPa")}
+
+
+def _key(unit: str) -> str:
+    """A unit as the end of a number's name."""
+    return unit.replace(" ", "").lower()
+
+
+def of_kind(run: Run) -> Numbers:
+    """What the robot's kind adds."""
+    return {} if run.of_kind is None else run.of_kind.numbers(run)
 
 
 def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Numbers:
@@ -446,9 +338,10 @@ def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Num
     if bounds and commanded.size:
         told = np.array(bounds)[places] if run.inputs else np.array(bounds)
         low, high = scale * told.T
-        margin = 1e-3 * (high - low)
-        outside = (commanded <= low + margin) | (commanded >= high - margin)
-        at_limit = 100 * float(outside.any(axis=1).mean())
+        if np.isfinite([low, high]).all():
+            margin = 1e-3 * (high - low)
+            outside = (commanded <= low + margin) | (commanded >= high - margin)
+            at_limit = 100 * float(outside.any(axis=1).mean())
     return {
         f"commanded_min_{unit}": reduced(np.min, commanded),
         f"commanded_max_{unit}": reduced(np.max, commanded),
@@ -458,43 +351,13 @@ def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Num
     }
 
 
-def tendons(run: Run) -> Numbers:
-    """`tendons`: changes of length [mm]; forces [N]: largest pull and, were it no tendon, push."""
-    commanded, forces = 1e3 * run.commands.values, run.bag.signal("tendon/state", "force").values
-    following = 1e3 * np.abs(run.commands.minus(run.readings).values)
-    numbers = {
-        "commanded_min_mm": reduced(np.min, commanded),
-        "commanded_max_mm": reduced(np.max, commanded),
-        "following_error_mean_mm": reduced(np.mean, following),
-        "pull_max_n": reduced(np.max, -forces),
-        "push_max_n": reduced(np.max, forces),
-    }
-    return {"tendons": numbers, "holds": number(run.bag.said(run.controller, "holds"))}
-
-
-def base_sensor(run: Run) -> Numbers:
-    """`wrench`: magnitudes at the force-torque sensor [N], [N m]."""
-    wrench = run.bag.signal("force_torque/wrench", "wrench").values
-    forces, moments = (np.linalg.norm(part, axis=1) for part in (wrench[:, :3], wrench[:, 3:]))
-    numbers = {
-        "force_mean_n": reduced(np.mean, forces), "force_max_n": reduced(np.max, forces),
-        "moment_mean_nm": reduced(np.mean, moments), "moment_max_nm": reduced(np.max, moments),
-    }  # fmt: skip
-    return {"wrench": numbers}
-
-
 def timing(run: Run) -> Numbers:
-    """`loops`: how each node kept its deadline, in its own words; None where it said nothing. Of a
-    rod's run the same stands beside it under the names that scripts outside know."""
-    loops = {node: _loop(run, node) for node in run.bag.nodes}
-    if not run.is_of_rod:
-        return {"loops": loops}
-    numbers = {node: _loop(run, node) for node in ("simulator", "estimator", "nempc_controller")}
-    others = {node: loop for node, loop in loops.items() if node not in numbers}
-    return {"loops": loops, **numbers, "other_nodes": others}
+    """`loops`: how each node kept its deadline, in its own words; None where it said nothing."""
+    return {"loops": {node: loop(run, node) for node in run.bag.nodes}}
 
 
-def _loop(run: Run, node: str) -> dict[str, Any]:
+def loop(run: Run, node: str) -> dict[str, Any]:
+    """How a node kept its deadline; None where it said nothing."""
     told = {name: number(run.bag.said(node, name)) for name in _LOOP}
     predictions = run.bag.said(node, "predictions") or {}
     return told | {
@@ -508,7 +371,7 @@ def safety(run: Run) -> Numbers:
     """`safety`: a row {time_s, what} for every transition."""
     start = run.bag.start
     rows = [{"time_s": round(1e-9 * (t - start), 3), "what": w} for t, w in run.bag.safety]
-    return {"safety": rows} if rows or run.is_of_rod else {}
+    return {"safety": rows} if rows or "safety/state" in topics_of(run.kind) else {}
 
 
 def parameter_changes(run: Run) -> Numbers:
@@ -521,102 +384,40 @@ def parameter_changes(run: Run) -> Numbers:
     return {"parameter_changes": rows} if rows else {}
 
 
-def arm_model(run: Run) -> Numbers:
-    """The model of an arm beside the arm.
-
-    `shape_error_mm` is E_shape of Dalenberg (MSc thesis), (52): the mean distance of equal parts of
-    both backbones. `elongation_mm` is the mean of Psi, (50). Section lengths are estimated rest
-    lengths, `sections_measured_mm` those of the racks in the arm file; sensor errors are what the
-    model leaves of what the cameras see.
-    """
-    lengths = 1e3 * run.of_arm("rest_lengths").values
-    psi = np.linalg.norm(run.of_arm("q").values[:, 2::3], axis=1)
-    return {
-        "shape_error_mm": reduced(np.mean, 1e3 * shape_errors(run).values),
-        "elongation_mm": reduced(np.mean, 1e3 * psi),
-        "section_lengths_mm": lengths[-1].tolist() if len(lengths) else [],
-        "section_lengths_initial_mm": lengths[0].tolist() if len(lengths) else [],
-        "sections_measured_mm": [] if run.arm is None else (1e3 * run.arm.model_lengths).tolist(),
-        "sensor_distance_mm": reduced(np.mean, 1e3 * run.of_arm("distances").values),
-        "sensor_angle_mrad": reduced(np.mean, 1e3 * run.of_arm("angles").values),
-        "ticks_at_bounds": number(run.bag.said(run.controller, "ticks_at_bounds")),
-    }
-
-
-def strains(run: Run) -> Numbers:
-    """`strains`: of bending [rad/m] and of shear and axial strain together [-]: the mean error over
-    the evaluated window, `setpoint_error` in the last second of each stretch in which the reference
-    stands still, `estimate_error` of the estimated from the true strains; of every strain by its
-    name under `setpoint_errors`. Without a simulator's truth errors are of the estimate.
-    """
-    true, found, wanted = (run.strains(of) for of in ("true", "estimated", "wanted"))
-    error = (true if len(true) else found).minus(wanted)
-    error = replace(error, values=np.abs(error.values)).between(*(run.judged or (1, 0)))
-    late = _at_end_of_dwells(error, wanted)
-    noise = np.abs(found.minus(true).values)
-    bends = np.array([name.startswith("bending") for name in true.columns], bool)
-    told: Numbers = {}
-    for word, chosen in (("bending", bends), ("linear", ~bends)):
-        for what, values in (
-            ("error", error.values), ("setpoint_error", late), ("estimate_error", noise),
-        ):  # fmt: skip
-            told[f"{word}_{what}"] = reduced(np.mean, values[:, chosen])
-    settled = late.mean(axis=0) if len(late) else np.full(len(bends), np.nan)
-    by_name = zip(true.columns, settled.tolist(), strict=True)
-    return {"strains": told | {"setpoint_errors": {name: number(each) for name, each in by_name}}}
-
-
-def _at_end_of_dwells(error: Signal, wanted: Signal) -> np.ndarray:
-    """(K, m) errors in the last second of each stretch in which what is wanted stands still."""
-    jumps = np.flatnonzero(np.abs(np.diff(wanted.values, axis=0)).any(axis=1)) + 1
-    found = [error.values[:0]]
-    for begin, end in pairwise([0, *jumps.tolist(), len(wanted)] if len(wanted) else []):
-        first, last = int(wanted.stamps[begin]), int(wanted.stamps[end - 1])
-        if last - first >= 1e9 * SHORTEST_DWELL:
-            found.append(error.between(last - round(1e9 * DWELL_END), last).values)
-    return np.concatenate(found)
-
-
-def shape_errors(run: Run) -> Signal:
-    """(K,) E_shape [m] twice a second; empty without a truth, an estimate or the arm's data."""
-    true, found, lengths = run.of_arm("q", True), run.of_arm("q"), run.of_arm("rest_lengths")
-    stamps, of_true, of_found = np.intersect1d(
-        true.stamps, found.stamps, assume_unique=True, return_indices=True
-    )
-    if run.arm is None or not len(stamps):
-        return Signal(np.empty(0, np.int64), np.empty(0))
-    arm, picked = run.arm, np.arange(0, len(stamps), _SHAPES_EVERY)
-    errors = [
-        shape_error(
-            arm.chain, true.values[of_true[k]], arm.rest_lengths,
-            arm.model, found.values[of_found[k]], lengths.values[of_found[k]],
-        )
-        for k in picked
-    ]  # fmt: skip
-    return Signal(stamps[picked], np.array(errors))
-
-
 def _problems(run: Run) -> Iterator[str]:
     """What is missing or not as it should be."""
     if run.system.get("error"):
         yield run.system["error"]
     yield from run.bag.problems
     recorded = {topic for topic, _ in run.bag.signals}
-    groups = _TOPICS_OF_ARM if run.is_tendon_driven else _TOPICS_OF_ROD
-    groups = _TOPICS_OF_STRAINS if run.is_strain_driven else groups
+    groups = _topics(run.kind)
     missing = [group[0] for group in groups if not recorded & {*group}]
     if missing := missing + ["/diagnostics"] * (not run.bag.nodes):
         yield f"nothing was recorded on {', '.join(missing)}"
     if len(run.reference_tip) and not len(run.true_tip) and len(run.measured_tip):
         yield "without a simulator's truth the tip errors are against mocap, noise included"
     if not run.bag.robot:
-        what = "shape and the model's tip" if run.is_tendon_driven else "errors per length"
-        yield f"no node published its robot: {what} are missing"
+        yield "no node published its robot: errors per length and what its kind tells are missing"
     ticks, followed = len(run.tip.between(*(run.judged or (0, 0)))), len(run.tracking_error())
     if followed < COVERED * ticks:
         yield f"tip errors cover {followed} of {ticks} ticks: the others had no reference"
-    if (run.bag.signal("tendon/state", "force").values > 0.0).any():
-        yield "tendons push at times, as in the thesis's simulations; a real tendon goes slack"
+    yield from () if run.of_kind is None else run.of_kind.problems(run)
+
+
+def _topics(kind: str) -> list[tuple[str, ...]]:
+    """Groups of topics of which the bag of a run holds one each, the usual one first; of those that
+    robots of the kind have."""
+    topics = topics_of_kind(kind)
+    estimated = "estimate/rod", "estimate/constant_curvature", "estimate/state"
+    groups: tuple[tuple[str, ...], ...] = (
+        (topics.state,), (topics.sent,), ("simulation/truth/tip/pose",), (topics.poses,),
+        ("simulation/truth/rod", TRUTH), estimated, ("force_torque/wrench",),
+        ("reference/rod", "reference/output", "reference/tip"),
+    )  # fmt: skip
+    known = topics_of(kind)
+    if "estimate/rod" in known:  # who publishes the others may be led by the cameras
+        groups += (("estimate/tip/pose",),)
+    return [told for group in groups if (told := tuple(each for each in group if each in known))]
 
 
 def _silences(run: Run) -> Iterator[str]:
@@ -650,11 +451,6 @@ def _alarms(run: Run) -> Iterator[str]:
         yield from (f"{node}: {line}" for line in shown)
         if (more := len(told) + len(warned) - len(shown)) > 0:
             yield f"{node}: {counted(more, 'more warning')}"
-
-
-def reduced(reduce: Callable[[np.ndarray], Any], values: np.ndarray) -> float | None:
-    """One number of many; None of none, or when one is not finite."""
-    return number(float(reduce(values))) if values.size else None
 
 
 def number(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softcr_models.robots.kinds import KINDS
 from softcr_tools.report.page import times
 from softcr_tools.report.run import Run
 
@@ -78,7 +79,7 @@ def _failures(run: Run) -> Iterator[str]:
         for line, count in (status.values.get("refusals") or {}).items():
             yield f"{node}: {line}, {times(count)}"
     if stale and isinstance(stale, int):
-        what = "held" if run.is_tendon_driven else "vented"
+        what = "held" if KINDS[run.kind].field == "positions" else "vented"
         yield f"the robot was {what} {times(stale)} because commands stopped"
     last = max((int(s.stamps[-1]) for s in (run.reference_tip, run.tip) if len(s)), default=0)
     moved = False

@@ -20,7 +20,7 @@ NODES = {
     " --ros-args -p controller:=policy --",
     "feedforward": f"{_BLOCK} softcr_control.open_loop.feedforward:Feedforward",
     "apcc_controller": f"{_BLOCK} softcr_papers.dalenberg2024.apcc.block:ApccBlock",
-    "tip_reference": f"{_BLOCK} softcr_control.reference.tip_block:TipReferenceBlock",
+    "tip_reference": f"{_BLOCK} softcr_papers.dalenberg2024.tip_block:TipReferenceBlock",
     "visuals": "softcr_tools.nodes.visuals",
     "recorder": "softcr_runtime.bags.recorder_node",
 }

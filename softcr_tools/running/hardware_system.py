@@ -106,6 +106,8 @@ def hardware_system(options: HardwareOptions, bag: Path) -> System:
     common: Parameters = options.of_every_node | {"mode": "wall"}
     separate: Parameters = {"sampling": "separate"}
     recorder, estimator, reference, controller = loop_parts(options, common, bag)
+    assert estimator is not None  # of a rod
+    assert reference is not None
     loop = [
         estimator.with_parameters(separate | {"patience": _patience(options)}),
         reference.with_parameters(separate | {"start": "service"}),

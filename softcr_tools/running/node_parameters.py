@@ -23,12 +23,13 @@ from softcr_tools.running.run_options import RunOptions
 
 _GIVEN_BY = {
     "command_port": "optitrack_port", "file": "reference_file",
+    "errors": "bending_compliance_factor tip_mass_factor tip_noise_mm payload_kg",
     "host": "force_torque", "http_port": "force_torque_http_port", "intervals": "plant_intervals",
     "box_rate_hz": "force_torque_records_hz", "multicast": "group", "payload": "payload_kg",
     "rate_hz": "force_torque_rate_hz", "rdt_port": "force_torque_port",
     "safety.require_operator": "deadman", "server": "optitrack", "tip_noise": "tip_noise_mm",
 }  # fmt: skip
-"""Parameter -> the option that a system makes it of, where they have other names."""
+"""Parameter -> the options that a system makes it of, where they have other names."""
 
 _OF_THE_RUN = {
     "robot": "robot", "frame_prefix": "frame_prefix", "mode": "mode",
@@ -155,11 +156,11 @@ def _is_unknown(part: Part, name: str, said: Mapping[str, Given]) -> bool:
 
 def _is_given(name: str, part: Part, options: RunOptions) -> bool:
     """Whether a person has given the option that a parameter of a part is made of."""
-    option = _GIVEN_BY.get(name, name)
+    found = {name, *_GIVEN_BY.get(name, "").split()}
     of_plugins = any(
         given.get(name, ...) == part.parameters[name] for given in options.plugin_settings.values()
     )
-    return of_plugins or bool({name, option} & options.model_fields_set)
+    return of_plugins or bool(found & options.model_fields_set)
 
 
 def _model(part: Part) -> type[BaseModel]:

@@ -3,24 +3,29 @@
 The options themselves are in `run_options`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic.fields import FieldInfo
+
+from softcr_estimation.estimator_settings import in_words
 from softcr_models.devices import gpu_name, resolve_device, what_cuda_lacks
 from softcr_models.errors import UserError, did_you_mean
-from softcr_models.models import model_class
+from softcr_models.models import make_model, model_class
+from softcr_models.robots.kinds import KINDS
 from softcr_models.robots.obstacle_files import load_obstacles
-from softcr_models.robots.robot import WORDS, Kind, load_robot, load_strain_arm
+from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings import registry
+from softcr_runtime.settings.loops import loop_of
 from softcr_runtime.settings.node_settings import build_settings, parsed
 from softcr_runtime.settings.plugin_settings import settings_class
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
 
 if TYPE_CHECKING:
-    from softcr_tools.running.run_options import RunOptions
+    from softcr_tools.running.run_options import RunOptions, SimulationOptions
 
 ROLES: tuple[registry.Kind, ...] = ("controller", "estimator", "plant", "reference")
 """Options that name something of the registry, or a class in a file."""
@@ -33,45 +38,64 @@ OF_SAME_STRUCTURE = {
     "bending_compliance_factor", "tip_mass_factor", "tip_noise_mm", "payload_kg", "loads",
     "obstacles",
 }  # fmt: skip
-OF_OWN_PLANT = OF_SAME_STRUCTURE | {"plant_intervals", "plant_errors"}
+OF_OWN_PLANT = {
+    "tip_noise_mm": "tip_noise", "payload_kg": "payload", "loads": "loads",
+    "obstacles": "obstacles", "plant_intervals": "intervals", "plant_errors": "plant_errors",
+}  # fmt: skip
+"""Options of the robot's own plant, and its settings that they are."""
+
+OF_ERRORS = {
+    "bending_compliance_factor": "bending_factor", "tip_mass_factor": "tip_mass_factor",
+    "tip_noise_mm": "tip_noise", "payload_kg": "payload_mass",
+}  # fmt: skip
+"""The same where the plant has the setting `errors`, and the plant error that each of them is."""
+
 ROD_CLOSED_LOOP = {
     "controller", "controller_file", "model", "filter_model", "network", "population", "learned",
     "device",
 }  # fmt: skip
-_ROD_PLANT = {
-    "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "estimator", "horizon",
-    "loads", "obstacles", "plant_errors",
-}  # fmt: skip
-_OF_ARM, _OF_STRAIN = {"adaptation"}, {"model_file"}
-_UNUSED_BY_KIND: dict[Kind, set[str]] = {
-    "rod": _OF_ARM | _OF_STRAIN,
-    "arm": ROD_CLOSED_LOOP | _ROD_PLANT | _OF_STRAIN,
-    "strain": _OF_ARM | {
-        "plant_intervals", "bending_compliance_factor", "tip_mass_factor", "payload_kg", "loads",
-        "obstacles", "model", "filter_model", "network", "learned", "plant_errors", "device",
-    },
-}  # fmt: skip
-"""Options that have no effect on a robot of a kind."""
-
-_REGULATOR = "strain_regulator"
-_FILES_OF_STRAIN = ("nempc", "rod_mpc")  # controllers that have NAME_strain in config/controllers
 
 
-def defaults_of(kind: Kind, given: Mapping[str, Any]) -> dict[str, str]:
-    """Options of a kind of robot that differ from those of the class.
+def settings_of_plant(robot: str) -> dict[str, FieldInfo]:
+    """The settings of a robot's own plant, by name.
 
-    A regulator of strains needs no masses and gets the strains of the shape; a predictive
-    controller gets the filter that finds the model's parameters, and the weights for strains.
+    Raises:
+        UserError: the robot cannot be loaded, or has no plant that can be used.
     """
-    if kind != "strain":
-        return {}
-    controller = str(given.get("controller", _REGULATOR))
-    defaults = {"controller": controller, "reference": "strain_setpoints"}
-    if controller == _REGULATOR:
-        defaults["estimator"] = "shape"
-    elif controller in _FILES_OF_STRAIN:
-        defaults["controller_file"] = f"{controller}_strain"
-    return defaults
+    plant = registry.resolve("plant", kind_of(robot))
+    return dict(settings_class(plant).model_fields)
+
+
+def numbers_of_plant(options: "SimulationOptions") -> Parameters:
+    """What options say of the robot's own plant, as its parameters."""
+    told: Parameters = {
+        "intervals": options.plant_intervals,
+        "payload": options.payload_kg,
+        "errors": _errors(options),
+    }
+    known = settings_of_plant(options.robot)
+    if "tip_noise" in known:
+        noise = options.tip_noise_mm
+        told["tip_noise"] = noise * 1e-3 if noise >= 0.0 else known["tip_noise"].default
+    files = {name: getattr(options, name) for name in ("plant_errors", "loads", "obstacles")}
+    told |= {name: file for name, file in files.items() if file}
+    return {name: value for name, value in told.items() if name in known}
+
+
+def _errors(options: "SimulationOptions") -> str:
+    """The plant errors that were given one by one, by options and for the role."""
+    values = {
+        "bending_compliance_factor": options.bending_compliance_factor,
+        "tip_mass_factor": options.tip_mass_factor,
+        "tip_noise_mm": options.tip_noise_mm * 1e-3,
+        "payload_kg": options.payload_kg,
+    }
+    given = {  # below 0 a noise is that of the file
+        OF_ERRORS[option]: value for option, value in values.items()
+        if option in options.changed and value >= 0.0
+    }  # fmt: skip
+    alone = options.plugin_settings.get("plant", {}).get("errors", "")
+    return ",".join(filter(None, [in_words(given), str(alone)]))
 
 
 def is_a_class(role: registry.Kind, named: str) -> bool:
@@ -81,11 +105,17 @@ def is_a_class(role: registry.Kind, named: str) -> bool:
     return bool(named) and not (role == "reference" and named in registry.MOTIONS)
 
 
+def named_for(options: "RunOptions", role: registry.Kind) -> str:
+    """What plays a role by its name; the robot's own plant where none is named."""
+    named = str(getattr(options, role, ""))
+    return kind_of(options.robot) if role == "plant" and not named else named
+
+
 def plugin_class(options: "RunOptions", role: registry.Kind) -> Any:
-    """The class that plays a role; None where the robot's own plant, a known reference, or a node
-    of somebody else does."""
-    named = getattr(options, role, "")
-    if not is_a_class(role, named):
+    """The class that plays a role; None where a known reference, or a node of somebody else
+    does, or nothing of the system."""
+    named = named_for(options, role)
+    if role not in type(options).model_fields or not is_a_class(role, named):
         return None
     return registry.resolve(role, named)
 
@@ -96,7 +126,7 @@ def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict
         f"{role}.{name}": setting
         for role in ROLES
         if plugin_class(options, role) is not None
-        for name, setting in registry.declared(role, getattr(options, role)).items()
+        for name, setting in registry.declared(role, named_for(options, role)).items()
     }
     found: dict[str, Parameters] = {}
     for full, value in given.items():
@@ -109,7 +139,7 @@ def settings_of_plugins(options: "RunOptions", given: Mapping[str, Any]) -> dict
             value = parsed(declared[full], value, f"option {full}")
         found.setdefault(role, {})[name] = value
     for role in [role for role in ROLES if role in found]:
-        plugin, named = plugin_class(options, role), getattr(options, role)
+        plugin, named = plugin_class(options, role), named_for(options, role)
         block = plugin if issubclass(plugin, BlockBase) else registry.runner(role)
         offered = {name: value for name, value in found[role].items() if name in block.offered}
         own = {name: value for name, value in found[role].items() if name not in offered}
@@ -198,20 +228,27 @@ def _library(model: str) -> str:
     return "rod" if model == "rod" else "torch"
 
 
-def check_fit(options: "RunOptions", kind: Kind) -> None:
-    """Raise UserError for an option that would be left without effect by the robot."""
+def check_fit(options: "RunOptions") -> None:
+    """Raise UserError for an option that would be left without effect by the robot, or a class that
+    is for other kinds of robots."""
+    kind = kind_of(options.robot)
+    whose, loop = f"robot {options.robot!r}, {KINDS[kind].words}", loop_of(kind)
+    known, of_model = settings_of_plant(options.robot), settings_class(model_class(kind))
+    has = {name for name, setting in OF_OWN_PLANT.items() if setting in known}
+    has |= {*OF_ERRORS} if "errors" in known else set()
+    without = {*OF_OWN_PLANT, *OF_ERRORS} - has
+    without |= set() if "model_file" in of_model.model_fields else {"model_file"}
     try:
-        refuse_others(options, _UNUSED_BY_KIND[kind], f"robot {options.robot!r}, {WORDS[kind]}")
+        refuse_others(options, loop.unused | without, whose)
     except ValueError as error:
         raise UserError(str(error)) from None
-    if kind == "strain":
-        _check_strain(options)
-    made_of_pressures = options.reference in ("circle", "chirp_circle") or ":" in options.reference
-    if kind == "arm" and made_of_pressures:
-        raise UserError(
-            f"reference = {options.reference!r} for robot {options.robot!r}: is a rod's; "
-            "an arm's is one of setpoint, trajectory, tip_circle, file, goal"
-        )
+    for role in ROLES:
+        named = getattr(options, role, "")
+        allowed = getattr(plugin_class(options, role), "kinds", None)
+        if allowed is not None and kind not in allowed:
+            words = " or ".join(KINDS[each].words for each in allowed)
+            raise UserError(f"{role} = {named!r} for {whose}: is for {words}")
+    loop.check(options)
 
 
 def check_budget(told: Mapping[str, Mapping[str, Any]], mode: str) -> None:
@@ -220,25 +257,6 @@ def check_budget(told: Mapping[str, Mapping[str, Any]], mode: str) -> None:
         raise UserError(
             f"controller.budget in mode {mode!r}: is without effect, for there a tick computes to "
             "its end; must be left out, or the mode be wall"
-        )
-
-
-def _check_strain(options: "RunOptions") -> None:
-    """Raise UserError for what a strain robot cannot do, or its regulator cannot follow."""
-    if options.estimator == "cc":
-        raise UserError(
-            f"estimator = 'cc' for robot {options.robot!r}: is a rod's; must be one of shape, rod "
-            "(the filter on a model)"
-        )
-    if options.reference == registry.GOAL:
-        raise UserError(
-            f"reference = {options.reference!r} for robot {options.robot!r}: is for rods and arms"
-        )
-    if options.controller == _REGULATOR and options.reference == "tip_circle":
-        raise UserError(
-            f"reference = {options.reference!r} with controller = {options.controller!r}: gives "
-            "only the tip, and the regulator needs strains; must be one of strain_setpoints, "
-            "strain_sines, setpoint, trajectory, circle, chirp_circle, file (with states)"
         )
 
 
@@ -254,9 +272,9 @@ def check_surroundings(options: "RunOptions") -> None:
         load_obstacles(obstacles)
     left_out_of_preset(options)
     if model_file := getattr(options, "model_file", ""):
-        from softcr_models.strain.strain_model import described_by
-
-        described_by(load_strain_arm(options.robot), model_file)
+        make_model(
+            kind_of(options.robot), load_robot(options.robot, None), {"model_file": model_file}
+        )
 
 
 def left_out_of_preset(options: "RunOptions") -> str:
@@ -271,7 +289,7 @@ def left_out_of_preset(options: "RunOptions") -> str:
     return errors_of(load_robot(options.robot), errors).told
 
 
-def refuse_others(options: "RunOptions", names: set[str], what: str) -> None:
+def refuse_others(options: "RunOptions", names: Collection[str], what: str) -> None:
     """Raise ValueError for the first of some options that is not left at its default."""
     for name, declared in type(options).model_fields.items():
         value = getattr(options, name)

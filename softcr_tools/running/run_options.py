@@ -6,7 +6,7 @@ plant or reference that is named stand behind its role: `controller.population`.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -15,11 +15,13 @@ from softcr_models.errors import UserError, did_you_mean
 from softcr_models.files.yaml_files import available
 from softcr_models.models import MODELS
 from softcr_models.plugins import Place
-from softcr_models.robots.robot import Kind, kind_of, load_robot
+from softcr_models.robots.kinds import KINDS
+from softcr_models.robots.robot import kind_of, load_robot
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.ros.log_levels import LogLevel
 from softcr_runtime.settings import registry
+from softcr_runtime.settings.loops import loop_of
 from softcr_runtime.settings.node_settings import (
     Kilograms,
     Millimetres,
@@ -28,7 +30,6 @@ from softcr_runtime.settings.node_settings import (
     build_settings,
     declared_settings,
     parsed,
-    unit,
 )
 from softcr_runtime.settings.parameter_files import ParameterFile
 from softcr_runtime.wire.namespaces import FramePrefix, Namespace, absolute, frame_prefix
@@ -36,6 +37,7 @@ from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.option_checks import (
     NOBODY,
     OF_CONTROLLER,
+    OF_ERRORS,
     OF_OWN_PLANT,
     OF_SAME_STRUCTURE,
     ROD_CLOSED_LOOP,
@@ -45,12 +47,11 @@ from softcr_tools.running.option_checks import (
     check_devices,
     check_fit,
     check_surroundings,
-    defaults_of,
     is_a_class,
     refuse_others,
     settings_of_plugins,
 )
-from softcr_tools.running.simulation_defaults import default_plant_errors, default_robot
+from softcr_tools.running.simulation_defaults import PLAIN, default_plant_errors, default_robot
 from softcr_tools.running.virtual_options import MODE, VirtualTime
 
 Options = TypeVar("Options", bound="RunOptions")
@@ -86,10 +87,10 @@ class RunOptions(BaseModel):
     """What can be chosen of every closed loop, with unit and range.
 
     Attributes:
-        kinds: of robots that such a loop can be around.
+        kinds: of robots that such a loop can be around, by name; None: every kind.
     """
 
-    kinds: ClassVar[tuple[Kind, ...]] = ("rod",)
+    kinds: ClassVar[tuple[str, ...] | None] = ("rod",)
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -213,6 +214,8 @@ class RunOptions(BaseModel):
         for role in [role for role in ROLES if role in cls.model_fields]:
             addressed = any(name.startswith(f"{role}.") for name in given)
             default = of_kind.get(role, cls.model_fields[role].default)
+            if role == "plant" and not default:
+                default = kind_of(given.get("robot", PLAIN))
             named = given.get(role, default if addressed else "")
             if is_a_class(role, named):
                 settings = registry.declared(role, named)
@@ -235,9 +238,9 @@ class RunOptions(BaseModel):
         }
         options = _with_file(cls, own).completed()
         load_robot(options.robot, options.kinds)
-        options = _of_kind(options, kind_of(options.robot))
-        check_fit(options, kind_of(options.robot))
+        options = _of_kind(options)
         check_classes(options)
+        check_fit(options)
         check_surroundings(options)
         of_plugins = {name: value for name, value in values.items() if name not in own}
         if of_plugins:
@@ -324,15 +327,16 @@ def _told_by_kind(robot: str, given: Mapping[str, Any]) -> dict[str, str]:
     """What the kind of a robot has in the place of options that nobody gave; nothing of a robot
     that is none, about which checks will say more."""
     try:
-        return defaults_of(kind_of(robot), given) if robot else {}
+        return loop_of(kind_of(robot)).defaults(given) if robot else {}
     except UserError:
         return {}
 
 
-def _of_kind(options: Options, kind: Kind) -> Options:
+def _of_kind(options: Options) -> Options:
     """With what the kind of robot has in the place of options that nobody gave."""
     given = {name: getattr(options, name) for name in options.model_fields_set}
-    own = {n: value for n, value in defaults_of(kind, given).items() if n not in given}
+    defaults = loop_of(kind_of(options.robot)).defaults(given)
+    own = {name: value for name, value in defaults.items() if name not in given}
     return options.model_copy(update=own) if own else options
 
 
@@ -404,7 +408,7 @@ class PlantOptions(RunOptions):
 class SimulationOptions(PlantOptions):
     """The closed loop in simulation."""
 
-    kinds: ClassVar[tuple[Kind, ...]] = ("rod", "arm", "strain")
+    kinds: ClassVar[tuple[str, ...] | None] = None
 
     robot: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
@@ -466,21 +470,16 @@ class SimulationOptions(PlantOptions):
     )
     model_file: Annotated[str, AfterValidator(_absolute_file)] = Field(
         "",
-        description="robot file with the numbers of a strain robot's model, for example a learned "
-        "one; empty: the robot's own",
-    )
-    adaptation: Annotated[float, unit("1/m")] = Field(
-        0.0,
-        ge=0.0,
-        le=100.0,
-        description="adaptation gain Gamma of an arm's section lengths; with it they drift over "
-        "many setpoints",
+        description="robot file with the numbers of the model of filter and controller, for "
+        "example a learned one, for kinds of robots whose model takes one; empty: the robot's own",
     )
 
     @model_validator(mode="after")
     def _own_plant_has_its_own_numbers(self) -> "SimulationOptions":
-        if self.plant not in ("", *get_args(Kind)):
-            refuse_others(self, OF_OWN_PLANT, f"plant {self.plant!r}; see --plant.NAME")
+        if self.plant not in ("", *KINDS):
+            refuse_others(
+                self, {*OF_OWN_PLANT, *OF_ERRORS}, f"plant {self.plant!r}; see --plant.NAME"
+            )
         if self.plant_errors not in ("", SAME_STRUCTURE):
             where = f"plant_errors {self.plant_errors!r}, whose file says all"
             refuse_others(self, OF_SAME_STRUCTURE, where)
@@ -498,7 +497,7 @@ class SimulationOptions(PlantOptions):
             found = found.model_copy(update={"robot": default_robot(found)})
         if not found.plant_errors:
             load_robot(found.robot, found.kinds)
-            errors = default_plant_errors(found, kind_of(found.robot))
+            errors = default_plant_errors(found)
             found = found.model_copy(update={"plant_errors": errors})
         return found
 

@@ -7,25 +7,16 @@ parts that stand for the robot, and in how samples are joined and commands are t
 from pathlib import Path
 
 from softcr_control.predictive.learned_motion import LearnedMotion
+from softcr_estimation.estimator_settings import in_words
 from softcr_models.plugins import load_class
 from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters, Part, System
 from softcr_runtime.settings import registry
-from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
+from softcr_runtime.settings.loops import loop_of
 from softcr_tools.running.node_parameters import with_options_file
-from softcr_tools.running.option_checks import NOBODY
+from softcr_tools.running.option_checks import NOBODY, numbers_of_plant
 from softcr_tools.running.run_options import RunOptions, SimulationOptions
-
-ARM_RATE = 50.0
-"""Of an arm's cameras, as on the platform of Dalenberg's thesis, Sec. VI-B [Hz]."""
-
-STRAIN_RATE, STRAIN_RATE_MPC = 200.0, 50.0
-"""Of the cycles of a planar strain robot: at 100 Hz its regulator, whose answers come a cycle late,
-swings; predictive controllers take longer [Hz]."""
-
-STRAIN_STEP = 0.005
-"""Of what filter and controller of such a robot predict with [s]."""
 
 RECORDER = "softcr_runtime.bags.recorder_node"
 
@@ -35,89 +26,42 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
 
     What commands is the last part. The recorder comes first and leaves last; the plant is
     configured before those that listen to it
-    and activated after them, so that nothing of the run's first instant is lost. A robot with
-    tendons gets the system of `arm_system`, one of type strain that of `strain_system`; an
-    estimator of an open loop gets `feedforward`.
+    and activated after them, so that nothing of the run's first instant is lost. An estimator of an
+    open loop gets `feedforward`.
     """
-    kind = kind_of(options.robot)
-    if kind != "rod":
-        return (arm_system if kind == "arm" else strain_system)(options, bag)
     common: Parameters = options.of_every_node | {"mode": options.node_mode}
-    rod: Parameters = {
-        "intervals": options.plant_intervals,
-        "bending_compliance_factor": options.bending_compliance_factor,
-        "tip_mass_factor": options.tip_mass_factor,
-        "tip_noise": options.tip_noise_mm * 1e-3,
-        "payload": options.payload_kg,
-    }
-    if options.plant_errors not in ("", SAME_STRUCTURE):
-        rod = {"intervals": options.plant_intervals, "plant_errors": options.plant_errors}
-    around: Parameters = {"loads": options.loads, "obstacles": options.obstacles}
-    rod |= {name: file for name, file in around.items() if file}
-    simulator = _simulator(options, common, rod)
-    recorder, estimator, reference, controller = loop_parts(options, common, bag)
+    common |= loop_of(kind_of(options.robot)).common(options)
+    simulator = _simulator(options, common)
+    recorder, *others = loop_parts(options, common, bag)
     if options.estimator == "cc":
-        estimator = registry.part("estimator", "cc", common | priority(common, 30))
         motion: Parameters = {"reference": options.reference, "duration": options.duration}
-        controller = Part(
+        others[0] = registry.part("estimator", "cc", common | priority(common, 30))
+        others[-1] = Part(
             "feedforward",
             "softcr_control.open_loop.feedforward:Feedforward",
             common | motion | priority(common, 20),
         )
-    parts = (recorder, simulator, estimator, reference)
-    return _in_order(options, *parts, *([controller] if controller else []))
-
-
-def arm_system(options: SimulationOptions, bag: Path) -> System:
-    """Simulated arm, its reference, `apcc_controller` and recorder, in the same order."""
-    common: Parameters = options.of_every_node | {"mode": options.node_mode, "rate_hz": ARM_RATE}
-    arm: Parameters = {"payload": options.payload_kg, "tip_noise": options.tip_noise_mm * 1e-3}
-    simulator = _simulator(options, common, arm)
-    reference = Part(
-        "tip_reference",
-        "softcr_control.reference.tip_block:TipReferenceBlock",
-        common
-        | {"reference": options.reference, "duration": options.duration}
-        | priority(common, 25)
-        | ({"file": options.reference_file} if options.reference_file else {}),
-    )
-    told: Parameters = {"setpoints": "paired", "adaptation": options.adaptation}
-    if options.reference == registry.GOAL:
-        of_goal = common | {"horizon": 1, "duration": options.duration} | priority(common, 25)
-        of_goal |= options.plugin_settings.get("reference", {})
-        reference = registry.part("reference", registry.GOAL, of_goal)
-        told["setpoint_topic"] = "reference/output"
-    controller = Part(
-        "apcc_controller",
-        "softcr_papers.dalenberg2024.apcc.block:ApccBlock",
-        common | told | priority(common, 20),
-    )
-    return _in_order(options, _recorder(common, bag), simulator, reference, controller)
-
-
-def strain_system(options: SimulationOptions, bag: Path) -> System:
-    """Simulated planar strain robot, and the loop that every robot has around it."""
-    rate = STRAIN_RATE_MPC if options.controller in registry.predictive() else STRAIN_RATE
-    common: Parameters = options.of_every_node | {"mode": options.node_mode, "rate_hz": rate}
-    simulator = _simulator(options, common, {"tip_noise": options.tip_noise_mm * 1e-3})
-    recorder, estimator, reference, controller = loop_parts(options, common, bag)
-    parts = (recorder, simulator, estimator, reference)
-    return _in_order(options, *parts, *([controller] if controller else []))
+    return _in_order(options, recorder, simulator, *(part for part in others if part is not None))
 
 
 def loop_parts(
     options: RunOptions, common: Parameters, bag: Path
-) -> tuple[Part, Part, Part, Part | None]:
+) -> tuple[Part, Part | None, Part | None, Part | None]:
     """Recorder into a bag, estimator, reference and controller, which every closed loop has; no
-    controller where a node of somebody else commands."""
+    controller where a node of somebody else commands, and nothing in a role that the robot's kind
+    leaves free."""
+    recorder = _recorder(common, bag)
+    own = loop_of(kind_of(options.robot)).parts(options, common)
+    if own:
+        return recorder, own["estimator"], own["reference"], own["controller"]
     parameters = common | _model(options, options.filter_model) | priority(common, 30)
-    parameters |= _of_strain_model(options)
+    parameters |= _of_model(options)
     parameters |= _found_before(options)
     parameters |= options.plugin_settings.get("estimator", {})
     estimator = registry.part("estimator", options.estimator, parameters)
     controller = None if options.controller == NOBODY else _controller(options, common)
     reference = _reference(options, common, controller)
-    return _recorder(common, bag), estimator, reference, controller
+    return recorder, estimator, reference, controller
 
 
 def _found_before(options: RunOptions) -> Parameters:
@@ -128,9 +72,8 @@ def _found_before(options: RunOptions) -> Parameters:
     path = Path(options.learned)
     learned = LearnedMotion.load(path)
     # here already: the filter of another robot would refuse its parameters, in other words
-    learned.refuse_robot(path, load_robot(options.robot, ("rod", "arm", "strain")).name)
-    told = ",".join(f"{name}={value!r}" for name, value in learned.parameters.items())
-    return {"begins_with": told} if told else {}
+    learned.refuse_robot(path, load_robot(options.robot, None).name)
+    return {"begins_with": in_words(learned.parameters)} if learned.parameters else {}
 
 
 def priority(common: Parameters, value: int) -> Parameters:
@@ -156,23 +99,27 @@ def _recorder(common: Parameters, bag: Path) -> Part:
     return Part("recorder", RECORDER, common | {"bag": str(bag)} | priority(common, 10))
 
 
-def _simulator(options: SimulationOptions, common: Parameters, of_own_plant: Parameters) -> Part:
+def _simulator(options: SimulationOptions, common: Parameters) -> Part:
     # On the wall clock the plant runs until it is told to stop, so that the loop is whole up to the
     # moment the controller leaves it.
     ends: Parameters = {"duration": options.duration} if options.mode == "lockstep" else {}
     own = kind_of(options.robot)
     plant = options.plant or own
     parameters = common | {"seed": options.seed} | priority(common, 40) | ends
-    parameters |= of_own_plant if plant == own else {}
+    of_own_plant = numbers_of_plant(options) if plant == own else {}
+    parameters |= of_own_plant
     if options.controller == NOBODY:  # a node of somebody else tells one command at a time
         parameters |= {"answers_on": "command"}
-    return registry.part("plant", plant, parameters | options.plugin_settings.get("plant", {}))
+    parameters |= options.plugin_settings.get("plant", {})
+    if errors := of_own_plant.get("errors"):
+        parameters |= {"errors": errors}  # those of the options among them
+    return registry.part("plant", plant, parameters)
 
 
 def _controller(options: RunOptions, common: Parameters) -> Part:
     parameters = common | {"seed": options.seed} | priority(common, 20)
     parameters |= _model(options, options.model)
-    parameters |= _of_strain_model(options)
+    parameters |= _of_model(options)
     for name in ("controller_file", "horizon", "population"):
         if value := getattr(options, name):  # 0 and nothing leave it to the controller
             parameters[name] = value
@@ -201,16 +148,10 @@ def _reference(options: RunOptions, common: Parameters, controller: Part | None)
     return registry.part("reference", options.reference, parameters)
 
 
-def _of_strain_model(options: RunOptions) -> Parameters:
-    """Of filter and controller: torques that are held, as the plant's, and equal steps, which cost
-    a third of adapted ones and whose error is as smooth as optimisers need."""
-    if kind_of(options.robot) != "strain":
-        return {}
-    file = getattr(options, "model_file", "")
-    return ({"model_file": file} if file else {}) | {
-        "longest_step": STRAIN_STEP,
-        "held_torques": True,
-    }
+def _of_model(options: RunOptions) -> Parameters:
+    """Of filter and controller, about the model of the robot's kind."""
+    file: Parameters = {"model_file": told} if (told := getattr(options, "model_file", "")) else {}
+    return file | loop_of(kind_of(options.robot)).of_model(options)
 
 
 def _model(options: RunOptions, model: str) -> Parameters:

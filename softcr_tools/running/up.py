@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
-from softcr_models.robots.robot import Robot, kind_of, load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_runtime.blocks.system import System
 from softcr_runtime.console.results import new_run_directory, point_latest_to
 from softcr_runtime.console.terminal import (
@@ -113,7 +113,7 @@ def run_simulation(options: SimulationOptions, results: Path, anyway: bool = Fal
     """
     errors = f", plant errors {options.plant_errors}" if options.plant_errors else ""
     say(Console(), f"robot {options.robot}{errors}, controller {options.controller}")
-    if other := changes_the_plant(options, kind_of(options.robot)):
+    if other := changes_the_plant(options):
         say(Console(), other, "yellow")
     if left_out := left_out_of_preset(options):
         say(Console(), f"--plant-errors {options.plant_errors}: left out: {left_out}", "yellow")
@@ -161,7 +161,7 @@ def run_hardware(options: HardwareOptions, results: Path, fit: Fit | None = None
 
 def _kernels(options: RunOptions) -> list[str]:
     """The sets that the run's nodes call."""
-    from softcr_models.warm_up import ARC, needed_kernels
+    from softcr_models.warm_up import ARC, ROD, needed_kernels
 
     finds_force = options.plugin_settings.get("estimator", {}).get("tip_force", False)
     robot = load_robot(options.robot, options.kinds)
@@ -172,7 +172,7 @@ def _kernels(options: RunOptions) -> list[str]:
     )
     if ARC in (options.model, options.filter_model) or options.estimator == "cc":
         sets.append(ARC)
-    if isinstance(robot, Robot):
+    if ROD in sets:
         if getattr(options, "plant_errors", "") not in ("", SAME_STRUCTURE):
             sets.append("softcr_simulation.warm_up:PLANT")
         sets += ["softcr_estimation.warm_up:FILTER", "softcr_control.warm_up:MINIMUM"]

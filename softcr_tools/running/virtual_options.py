@@ -13,6 +13,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.blocks.block import CLOCK, BlockBase
 from softcr_runtime.blocks.system import Computing, Missing, Part, Stop, Wire
 from softcr_runtime.settings.node_settings import setting_values
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS
 
 MODE = "virtual"
 """Value of the option `mode`."""
@@ -26,14 +27,10 @@ _STOP = re.compile(rf"{_NUMBER}@{_NUMBER}")
 _MISSING = re.compile(rf"(\d+)@{_NUMBER}(?:/{_NUMBER})?")
 
 _TOPICS = {
-    "camera": ("mocap/tip/pose", "mocap/body/poses", "mocap/arm/poses"),
-    "pressures": ("pressure/state", "tendon/state", "torque/state"),
+    "camera": ("mocap/tip/pose", "mocap/body/poses"),
+    "pressures": tuple(topic for topic in ACTUATOR_TOPICS if topic.endswith("/state")),
     "wrenches": ("force_torque/wrench",),
-    "commands": tuple(
-        f"{what}/{name}"
-        for what in ("pressure", "tendon", "torque")
-        for name in ("plan", "command")
-    ),
+    "commands": tuple(topic for topic in ACTUATOR_TOPICS if topic.endswith(("/plan", "/command"))),
 }
 """Whose messages may be missing, and the topics that carry them with robots of each kind."""
 

@@ -1,9 +1,9 @@
 """The rehearsal on virtual time: the bench's loop around emulated devices, without their wires."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from softcr_hardware.emulation.virtual_devices import DeviceFigures, EmulatedBen
 from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.blocks.virtual import block_of
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
-from softcr_simulation.plants import RodPlant, RodPlantSettings
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.machine_speed import typical_cycle
 from softcr_tools.running.node_parameters import system_with_file
@@ -21,6 +21,8 @@ from softcr_tools.running.virtual_up import VirtualSystem
 
 if TYPE_CHECKING:
     from softcr_tools.running.rehearse import RehearsalOptions
+
+_OF_VALVES = 0.0  # noise of the plant's pressures [Pa]: the valves' sensors have their own
 
 
 def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> VirtualSystem:
@@ -36,12 +38,13 @@ def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> Virtu
     Raises:
         UserError: a block cannot be made, or there are no valves for the robot.
     """
-    settings = {
-        "bending_compliance_factor": options.bending_compliance_factor,
-        "tip_mass_factor": options.tip_mass_factor,
-        "tip_noise": 1e-3 * options.tip_noise_mm,
-    }
-    return _around(options, settings, warn)
+    errors = PlantErrors(
+        bending_factor=options.bending_compliance_factor,
+        tip_mass_factor=options.tip_mass_factor,
+        tip_noise=1e-3 * options.tip_noise_mm,
+        pressure_noise=_OF_VALVES,
+    )
+    return _around(options, errors, warn)
 
 
 def around_a_bench(options: HardwareOptions, warn: Callable[[str], None]) -> VirtualSystem:
@@ -49,20 +52,16 @@ def around_a_bench(options: HardwareOptions, warn: Callable[[str], None]) -> Vir
     otherwise as `rehearsed`."""
     # beside the loop: the valves' cycle of 1 kHz; what the sensors' nodes take is not known here
     drivers = typical_cycle(memory_cycle()) * 1e3
-    return replace(_around(options, {}, warn), others=drivers)
+    return replace(_around(options, PlantErrors(pressure_noise=_OF_VALVES), warn), others=drivers)
 
 
 def _around(
-    options: HardwareOptions, settings: Mapping[str, Any], warn: Callable[[str], None]
+    options: HardwareOptions, errors: PlantErrors, warn: Callable[[str], None]
 ) -> VirtualSystem:
     system = system_with_file(hardware_system(options, Path()), options, warn)
     estimator, reference, controller = (part for part in system.parts if part.is_block)
     robot = load_robot(options.robot)
-    # the valves' sensors have noise of their own
-    exact = RodPlantSettings.model_validate({"pressure_noise": 0.0, **settings})
-    plant = RodPlant(robot, exact, options.seed).simulated
-    assert isinstance(plant, SimulatedPlant)  # of the same structure
-    bench = EmulatedBench(robot, plant, DeviceFigures())
+    bench = EmulatedBench(robot, SimulatedPlant(robot, errors, options.seed), DeviceFigures())
     loop = reference, estimator, controller
     random = np.random.default_rng(options.seed)
     system, blocks = bench_system(bench, loop, random, options.duration)

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot
 from softcr_models.robots.segments import Payload
-from softcr_tools.viewer.shape import AnyRobot, Shape
+from softcr_tools.viewer.shape import Shape
 
 _CONNECTOR_SHARE = 0.8  # of the thinner neighbour's radius
 _PAYLOAD_SHARE = 0.6  # of the last segment's radius: radius, and least half length

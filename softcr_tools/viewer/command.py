@@ -54,7 +54,7 @@ def view(
     """
     if importlib.util.find_spec("viser") is None:
         raise UserError("viser is not installed: pip install 'softcr[view]'")
-    described = load_robot(robot or UNTIL_TOLD, ("rod", "arm", "strain"))
+    described = load_robot(robot or UNTIL_TOLD, None)
     console, with_hand = Console(), ipaddress.ip_address(check_free(host, port)).is_loopback
     with ended_by_signals() as stop, ros_context():
         with step(console, "starting the live view"):

@@ -13,7 +13,7 @@ from softcr_runtime.console.figure_style import ESTIMATE, LIMIT, MEASURED, REFER
 from softcr_runtime.wire.messages import header, pose_to_message
 from softcr_tools.viewer.body import most_parts, parts_of
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import Shape, size_of
+from softcr_tools.viewer.shape import Shape
 
 TRAIL = 8.0  # how long the tip's trail is [s]
 DOT_SIZE = 0.15  # width of a dot over the rod's radius
@@ -145,7 +145,7 @@ def _obstacle_markers(picture: Picture) -> Iterator[Any]:
     """Balls, and patches of planes as wide as the robot is long to either side."""
     from visualization_msgs.msg import Marker
 
-    obstacles, length = picture.obstacles, size_of(picture.robot).length
+    obstacles, length = picture.obstacles, picture.robot.length
     if obstacles is None:
         return
     for name, each in zip(obstacles.names, obstacles.obstacles, strict=True):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softcr_runtime.console.shown_inputs import ShownInput
+from softcr_models.robots.kinds import ShownInput
 
 HAND_RATE = 5e4  # the chambers follow a slider no faster than this [Pa/s]
 HAND_TIME = 1.2  # that tendons take from slack to their largest tension, at least [s]
@@ -65,7 +65,7 @@ class HandControl:
         """Off, all sliders at the limit next to zero."""
         self.on, self.blocker, self._last_word = False, "nothing is known yet", False
         self._low, self._high = (np.array([getattr(each, end) for each in inputs]) for end in _ENDS)
-        is_chamber = np.array([each.kind == "chamber" for each in inputs], bool)
+        is_chamber = np.array([each.quantity == "pressure" for each in inputs], bool)
         self._rate = np.where(is_chamber, HAND_RATE, (self._high - self._low) / HAND_TIME)
         self._rest = np.clip(np.zeros(len(inputs)), self._low, self._high)
         self.wanted, self._said = self._rest.copy(), self._rest.copy()

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import viser
 
-from softcr_models.robots.robot import Robot
-from softcr_runtime.console.shown_inputs import ShownInput, shown_inputs
+from softcr_models.robots.kinds import AnyRobot, ShownInput
+from softcr_runtime.wire.topics import topics_of
 from softcr_tools.viewer.door import Door
 from softcr_tools.viewer.hand import HandControl
 from softcr_tools.viewer.picture import Picture
 from softcr_tools.viewer.plots import PANEL_WIDTH, Plots
 from softcr_tools.viewer.scene import Scene
-from softcr_tools.viewer.shape import AnyRobot, size_of
 from softcr_tools.viewer.words import HAND_RULES, latched, safety_html, state_html, values_html
 
 SCENE_PERIOD = 1 / 15  # between two drawings of the rod, at least [s]
@@ -72,7 +71,7 @@ class Page:
         """Make the page that of another robot, whose numbers of the past are none of this one's."""
         self._server.scene.reset()
         self._server.gui.reset()
-        self._scene = Scene(self._server, size_of(robot), robot)
+        self._scene = Scene(self._server, robot)
         self._scene_drawn = self._plots_drawn = -np.inf
         gui = self._server.gui
         # sharing would open a tunnel through somebody else's machine
@@ -83,14 +82,15 @@ class Page:
         self._hand: _HandPanel | None = None
         self._answer: Any = None
         self._reset_button: Any = None
-        if isinstance(robot, Robot):
+        has_valves = "safety/state" in topics_of(robot.type)
+        if has_valves:
             button = gui.add_button("Vent", color="red", icon=viser.Icon.WIND)
             button.on_click(lambda _: self._vent())
             self._reset_button = gui.add_button("Reset the latch", disabled=True)
             self._reset_button.on_click(lambda _: self._pressed_reset())
             self._answer = gui.add_html("")
         self._state = gui.add_html("")
-        if isinstance(robot, Robot) and self._with_hand:
+        if has_valves and self._with_hand:
             self._hand = _HandPanel(self._server, robot, self.events)
         self._plots = Plots(self._server)
 
@@ -139,10 +139,11 @@ class Page:
 class _HandPanel:
     """A switch and a slider per actuator."""
 
-    def __init__(self, server: viser.ViserServer, robot: Robot, events: Events):
+    def __init__(self, server: viser.ViserServer, robot: AnyRobot, events: Events):
         self._events, gui = events, server.gui
-        self._inputs = shown_inputs(robot)
-        with gui.add_folder("Tensions by hand" if not robot.chambers else "Pressures by hand"):
+        self._inputs = robot.shown_inputs
+        quantities = dict.fromkeys(f"{each.quantity}s" for each in self._inputs)
+        with gui.add_folder(f"{' and '.join(quantities)} by hand".capitalize()):
             self._why = gui.add_html("")
             self._switch: Any = gui.add_checkbox("command by hand", False, disabled=True)
             self._switch.on_update(self._switched)

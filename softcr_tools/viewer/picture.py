@@ -10,34 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.obstacle_files import ObstacleFile, parse_obstacles
 from softcr_models.robots.robot import Robot
 from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
-from softcr_models.strain.arm import StrainArm
 from softcr_runtime.bags.signals import fields_of
 from softcr_runtime.blocks.values import PointForces, ReferenceRows
-from softcr_runtime.console.shown_inputs import shown_inputs
 from softcr_runtime.wire.codecs import expected_of
 from softcr_runtime.wire.diagnostics import DiagnosticReport
 from softcr_runtime.wire.robot_topics import inputs_of, robot_topics
 from softcr_runtime.wire.rod_clouds import ReferenceCloud
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS, topics_of
 from softcr_tools.viewer.body import tendon_lines
-from softcr_tools.viewer.shape import AnyRobot, Shape, shape_makers
+from softcr_tools.viewer.shape import Shape, shape_makers
 
 WINDOW = 30.0  # how far back the plots and the trail go [s]
 SAMPLE_PERIOD = 1 / 30  # between two rows of the table, at least [s]
 STALE = 0.5  # what is older than this beside the newest stamp is not drawn as present [s]
 COMPLIANCE = "bending_compliance"
 HEARD = {
-    "estimate/rod": "estimate", "estimate/arm": "estimate", "estimate/state": "estimate",
+    "estimate/rod": "estimate", "estimate/state": "estimate",
     "estimate/constant_curvature": "estimated arc", "estimate/shape": "estimated shape",
     "reference/rod": "reference", "reference/output": "reference", "reference/tip": "setpoint",
-    "mocap/tip/pose": "cameras", "mocap/arm/poses": "cameras", "mocap/body/poses": "body poses",
-    "force_torque/wrench": "force sensor", "pressure/state": "pressures",
-    "tendon/state": "tendons", "tendon/lengths": "tendon lengths",
-    "pressure/sent": "commands", "tendon/sent": "commands",
-    "torque/state": "torques", "torque/sent": "commands",
+    "mocap/tip/pose": "cameras", "mocap/body/poses": "body poses",
+    "force_torque/wrench": "force sensor", "tendon/lengths": "tendon lengths",
+    **{
+        topic: f"{kind.quantity}s" if topic.endswith("/state") else "commands"
+        for topic, kind in ACTUATOR_TOPICS.items()
+        if topic.endswith(("/state", "/sent"))
+    },
 }  # fmt: skip
 """Topics whose flow is shown, with a word for each."""
 
@@ -45,8 +46,6 @@ _RESTART = 1.0  # a stamp so far back begins a new story: a replay that was star
 _STANDS = 1.0  # a setpoint has no horizon: its only row stands for itself [s]
 _ARC, _STIFFNESS = "estimate/constant_curvature", "bending_stiffness"
 _REFERENCES = ("reference/rod", "reference/output")
-_MEASURED_TIPS = ("mocap/tip/pose", "mocap/arm/poses")
-_MARKERS = ("mocap/body/poses",)  # whose last one is the tip of a strain robot
 _TIP = "estimate/tip/pose"
 _ALWAYS = ("estimate_error", "measured_error", "tip_x", "tip_y", "tip_z")
 _NOWHERE = np.full(3, np.nan)
@@ -58,13 +57,13 @@ class Picture:
     The table has `estimate_error` and `measured_error`, distances of the estimated and of the
     measured tip from the reference at their stamps [m]; `tip_x`, `tip_y`, `tip_z` of the estimate
     [m]; and what has arrived of `measured_<actuator>`, `commanded_<actuator>` [Pa] or [m],
-    estimated parameters by name with `<name>_std`, `rest_length_<section>` [m].
+    estimated parameters by name with `<name>_std`.
 
     Attributes:
         robot: whose.
         actuators: their names; inputs are in this order.
-        has_chambers: whether the robot is a rod, whose commands go to valves.
-        inputs_shown: how inputs are shown; none of an arm.
+        has_valves: whether the robot's commands go to valves.
+        inputs_shown: how inputs are shown.
         expected: topics that are said to be silent where nothing like them was heard.
         topics, tip_topics: of the robot's commands and sensors; of estimated and measured tips.
         frame: that positions are in.
@@ -77,14 +76,14 @@ class Picture:
         """Know nothing yet of a robot."""
         self.topics, expected = robot_topics(robot), expected_of(robot)
         self.actuators, self.frame = expected.actuators, expected.frame
-        self.has_chambers = isinstance(robot, Robot)
-        self.inputs_shown = () if isinstance(robot, Arm) else shown_inputs(robot)
-        expected_here: tuple[str, ...] = ("estimate/state", "reference/output")
-        if not isinstance(robot, StrainArm):
-            expected_here = (
-                ("estimate/rod", "reference/rod", "force_torque/wrench") if self.has_chambers
-                else ("estimate/arm", "reference/tip")
-            )  # fmt: skip
+        known = topics_of(robot.type)
+        self.has_valves = "safety/state" in known
+        self.inputs_shown = robot.shown_inputs
+        expected_here: tuple[str, ...]
+        of_rod, others = ("estimate/rod", "reference/rod"), ("estimate/state", "reference/output")
+        expected_here = of_rod if of_rod[0] in known else others
+        if "force_torque/wrench" in known:
+            expected_here = (*expected_here, "force_torque/wrench")
         self.expected = (*expected_here, self.topics.poses, self.topics.state, self.topics.sent)
         self.diagnostics: dict[str, DiagnosticReport] = {}
         self.safety: DiagnosticReport | None = None
@@ -93,10 +92,10 @@ class Picture:
         self._obstacles: tuple[Any, ObstacleFile | None] = None, None  # as told, and as read
         self.robot, self._makers = robot, shape_makers(robot)
         self._estimates = tuple(topic for topic in self._makers if topic.startswith("estimate/"))
-        self._seen_tips = _MARKERS if isinstance(robot, StrainArm) else _MEASURED_TIPS
+        self._seen_tips = (self.topics.poses,)
         self.tip_topics = {"estimate": (_TIP, *self._estimates), "measured": self._seen_tips}
         self._newest: dict[str, tuple[int, Any]] = {}
-        self._shapes: dict[str, Shape] = {}
+        self._shapes: dict[str, tuple[int, Shape | None]] = {}
         self._columns = dict.fromkeys(_ALWAYS)
         self._rows: deque[tuple[int, np.ndarray]] = deque()
 
@@ -135,7 +134,8 @@ class Picture:
     @property
     def shape_topic(self) -> str | None:
         """The topic that tells the estimated shape now; None when all are stale."""
-        return self._flowing(self._estimates)
+        present = (topic for topic in self._estimates if self.present(topic) is not None)
+        return next((topic for topic in present if self._shape(topic) is not None), None)
 
     @property
     def estimate(self) -> Shape | None:
@@ -145,7 +145,7 @@ class Picture:
     @property
     def tendon_names(self) -> tuple[str, ...]:
         """Of a rod."""
-        return tuple(each.name for each in self.inputs_shown if each.kind == "tendon")
+        return tuple(each.name for each in self.inputs_shown if each.quantity == "tension")
 
     @property
     def tendons(self) -> dict[str, np.ndarray]:
@@ -250,16 +250,14 @@ class Picture:
         return {COMPLIANCE: (value, value * arc[f"{_STIFFNESS}_std"] / arc[_STIFFNESS])}
 
     @property
-    def parameter(self) -> str:
-        """The parameter that is shown: the bending compliance, or the first heard; empty: none."""
+    def parameters_shown(self) -> tuple[str, ...]:
+        """The bending compliance, or the first parameter that was heard with those that differ from
+        it by a number only; none where none was."""
         told = [name.removesuffix("_std") for name in self._columns if name.endswith("_std")]
-        return COMPLIANCE if COMPLIANCE in told else next(iter(told), "")
-
-    @property
-    def rest_lengths(self) -> np.ndarray:
-        """(n,) of an arm's sections [m]; none when there is no estimate."""
-        model = self.present("estimate/arm")
-        return np.empty(0) if model is None else model.rest_lengths
+        if COMPLIANCE in told or not told:
+            return (COMPLIANCE,) if told else ()
+        family = told[0].rstrip("0123456789")
+        return tuple(name for name in told if name.rstrip("0123456789") == family)
 
     def inputs(self, topic: str) -> np.ndarray:
         """(m,) newest inputs of a topic [Pa] or [m]; NaN when there are none, or stale ones."""
@@ -320,9 +318,9 @@ class Picture:
         if topic is None:
             return None
         stamp, value = self.newest(topic)
-        if topic not in self._shapes or self._shapes[topic].stamp != stamp:
-            self._shapes[topic] = self._makers[topic](value, stamp)
-        return self._shapes[topic]
+        if topic not in self._shapes or self._shapes[topic][0] != stamp:
+            self._shapes[topic] = stamp, self._makers[topic](value, stamp)
+        return self._shapes[topic][1]
 
     def trail(self, seconds: float) -> np.ndarray:
         """(k, 3) where the estimated tip was in the last seconds [m], oldest first."""
@@ -341,7 +339,7 @@ class Picture:
             row |= dict(zip(names, self.inputs(topic), strict=True))
         for name, (value, deviation) in self.parameters.items():
             row |= {name: value, f"{name}_std": deviation}
-        return row | {f"rest_length_{k}": v for k, v in enumerate(self.rest_lengths, start=1)}
+        return row
 
     def _error(self, stamp: int, tip: np.ndarray | None) -> float:
         """Distance [m] of a tip from the reference at a stamp [ns]."""

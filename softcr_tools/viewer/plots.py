@@ -55,18 +55,20 @@ def _curves(picture: Picture, table: dict[str, np.ndarray]) -> dict[str, list[Cu
             (_series("measured", MEASURED), 1e3 * table["measured_error"]),
         ]
     }
-    if name := picture.parameter:
+    shown = picture.parameters_shown
+    if len(shown) > 1:
+        family, unit = shown[0].rstrip("_0123456789").replace("_", " "), unit_of(shown[0])
+        plots[f"{family}{f' [{unit}]' if unit not in ('', '-') else ''}"] = [
+            (_series(name.replace("_", " "), input_colour(number)), table[name])
+            for number, name in enumerate(shown)
+        ]
+    for name in shown if len(shown) == 1 else ():
         value, band = table[name], 2.0 * table[f"{name}_std"]
         unit = f" [{unit_of(name)}]" if unit_of(name) not in ("", "-") else ""
         plots[f"{name.replace('_', ' ')}{unit}"] = [
             (_series("estimate", ESTIMATE), value),
             (_series("+ 2 sd", _BAND), value + band),
             (_series("- 2 sd", _BAND), value - band),
-        ]
-    if sections := [name for name in table if name.startswith("rest_length_")]:
-        plots["rest lengths of the sections [mm]"] = [
-            (_series(f"section {number + 1}", input_colour(number)), 1e3 * table[name])
-            for number, name in enumerate(sections)
         ]
     what, scales, units = input_units(picture)
     rows = list(zip(picture.actuators, scales.tolist(), units, strict=True))

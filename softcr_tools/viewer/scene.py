@@ -7,6 +7,7 @@ import viser
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation, Slerp
 
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.obstacle_files import ObstacleFile, SphereObstacle
 from softcr_runtime.console.figure_style import ESTIMATE, LIMIT, MEASURED
 from softcr_tools.viewer.body import Tube, parts_of
@@ -19,7 +20,7 @@ from softcr_tools.viewer.drawing import (
     rgb,
 )
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import AnyRobot, Size
+from softcr_tools.viewer.shape import hangs
 
 ALONG = 24  # rings of a tube
 AROUND = 24  # corners of a ring
@@ -28,19 +29,17 @@ AROUND = 24  # corners of a ring
 class Scene:
     """Robot, reference, trail, cameras' tip and, in simulation, the true robot; in metres."""
 
-    def __init__(
-        self, server: viser.ViserServer, size: Size, robot: AnyRobot | None = None
-    ) -> None:
-        length, self._radius, hangs = size
+    def __init__(self, server: viser.ViserServer, robot: AnyRobot) -> None:
+        length, self._radius, below = robot.length, robot.radius, hangs(robot)
         self._robot = robot
         self._scene = scene = server.scene
-        middle = -0.5 * length if hangs else 0.5 * length
+        middle = -0.5 * length if below else 0.5 * length
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=False)  # half the work of a weak graphics card
         fine = 0.01 if length < 0.3 else 0.05
         scene.add_grid(
             "/ground", width=4 * length, height=4 * length, cell_size=fine, section_size=5 * fine,
-            plane="xy", position=(0.0, 0.0, -1.5 * length if hangs else 0.0),
+            plane="xy", position=(0.0, 0.0, -1.5 * length if below else 0.0),
         )  # fmt: skip
         scene.add_frame("/base", axes_length=0.3 * length, axes_radius=0.008 * length)
         server.initial_camera.position = (1.5 * length, -1.7 * length, middle + 0.8 * length)

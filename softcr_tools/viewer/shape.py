@@ -1,32 +1,19 @@
 """A robot's size, and its shape as poses along its centre line, from whatever tells it."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import ValidationError
 from scipy.spatial.transform import Rotation
 
-from softcr_models.constant_curvature.arm import Arm
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
-from softcr_models.errors import UserError
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.kinematics import StrainKinematics, kinds_first, transforms
+from softcr_runtime.wire.frames import base_in_world
+from softcr_runtime.wire.topics import TRUTH
 
-_ARC_POINTS, _ARM_POINTS, _STRAIN_POINTS = 13, 25, 31  # of a backbone that is drawn
-
-AnyRobot = Robot | Arm | StrainArm
-
-
-def robot_told(content: Mapping[str, Any]) -> AnyRobot | None:
-    """The robot that a running node told; None where it is of no kind that is known here."""
-    kinds: tuple[type[AnyRobot], ...] = (Robot, Arm, StrainArm)
-    for kind in kinds:
-        with suppress(ValidationError, UserError):
-            return kind.model_validate(content)
-    return None
+_ARC_POINTS, _POINTS = 13, 31  # of a centre line that is drawn
 
 
 class Shape(NamedTuple):
@@ -38,40 +25,28 @@ class Shape(NamedTuple):
     counts: tuple[int, ...] = ()  # intervals of a rod's segments; none where nothing tells them
 
 
-class Size(NamedTuple):
-    """Of what is drawn: `length`, `radius` [m]; `hangs` below its base, or stands on it."""
-
-    length: float
-    radius: float
-    hangs: bool = False
+def hangs(robot: AnyRobot) -> bool:
+    """Whether what is drawn of a robot hangs below its base, or stands on it."""
+    return robot.in_world and bool(base_in_world(robot)[2, 2] < 0.0)
 
 
-def size_of(robot: AnyRobot) -> Size:
-    """Of what is drawn of a robot."""
-    if isinstance(robot, Robot):
-        return Size(robot.length, 0.5 * robot.outer_diameter)
-    if isinstance(robot, StrainArm):
-        return Size(robot.length, robot.radius)
-    return Size(sum(robot.bodies), robot.radius, hangs=bool(robot.base[2, 2] < 0.0))
-
-
-ShapeMaker = Callable[[Any, int], Shape]  # of a decoded value and its stamp [ns]
+ShapeMaker = Callable[[Any, int], Shape | None]  # of a decoded value and its stamp [ns]
 
 
 def shape_makers(robot: AnyRobot) -> dict[str, ShapeMaker]:
     """What makes a shape, by topic; of several that flow the first is drawn."""
-    if isinstance(robot, StrainArm):
-        return {
-            "estimate/state": _of_strains(robot),
-            "simulation/truth/strains": _of_named_strains(robot),
-        }
     makers: dict[str, ShapeMaker] = {"estimate/rod": _of_cloud, "simulation/truth/rod": _of_cloud}
-    if isinstance(robot, Arm):
-        makers["estimate/arm"] = _of_sections(robot.model)
-        makers["simulation/truth/arm"] = _of_sections(robot.chain)
-    else:
+    if isinstance(robot, Robot):
         makers["estimate/constant_curvature"] = _of_arc(robot)
+    else:
+        makers |= dict.fromkeys(("estimate/state", TRUTH), partial(_of_state, robot))
     return makers | {"estimate/shape": _of_nodes}
+
+
+def _of_state(robot: AnyRobot, value: Any, stamp: int) -> Shape | None:
+    """With the dimensions of the robot's file, also where the estimator's model has others."""
+    poses = robot.centre_line(value.groups, value.parameters, _POINTS)
+    return None if poses is None else _of_poses(poses, stamp)
 
 
 def _of_cloud(value: Any, stamp: int) -> Shape:
@@ -81,12 +56,6 @@ def _of_cloud(value: Any, stamp: int) -> Shape:
 def _of_nodes(value: Any, stamp: int) -> Shape:
     positions, quaternions = zip(*((pose.position, pose.quaternion) for pose in value), strict=True)
     return Shape(stamp, np.array(positions), np.array(quaternions))
-
-
-def _of_sections(chain: ConstantCurvatureChain) -> ShapeMaker:
-    return lambda value, stamp: _of_poses(
-        chain.backbone(value.q, value.rest_lengths, _ARM_POINTS), stamp
-    )
 
 
 def _of_arc(robot: Robot) -> ShapeMaker:
@@ -100,37 +69,6 @@ def _of_arc(robot: Robot) -> ShapeMaker:
         return _of_poses(chain.backbone(q, np.array([robot.length]), _ARC_POINTS), stamp)
 
     return make
-
-
-def _of_strains(robot: StrainArm) -> ShapeMaker:
-    """Of a state that was decoded from its message, which has one kind of strain after the other;
-    with the segments of the robot's file, also where the estimator's model has others."""
-    order = kinds_first(robot.numbers.active)
-    _backbone(robot, np.zeros(len(order)))  # it is compiled here, not in the loop
-
-    def make(value: Any, stamp: int) -> Shape:
-        q = np.empty(len(order))
-        q[order] = value.state[: len(order)]
-        return _of_poses(_backbone(robot, q), stamp)
-
-    return make
-
-
-def _of_named_strains(robot: StrainArm) -> ShapeMaker:
-    names = robot.actuator_names
-    _backbone(robot, np.zeros(len(names)))
-
-    def make(value: Any, stamp: int) -> Shape:
-        return _of_poses(_backbone(robot, np.array([value[name] for name in names])), stamp)
-
-    return make
-
-
-def _backbone(robot: StrainArm, q: np.ndarray) -> np.ndarray:
-    """(k, 3, 4) of strains that are kept (m,)."""
-    chain = StrainKinematics(robot.lengths)
-    places = np.linspace(0.0, chain.length, _STRAIN_POINTS)
-    return transforms(chain.poses(robot.numbers.full(q), places))
 
 
 def _of_poses(poses: np.ndarray, stamp: int) -> Shape:

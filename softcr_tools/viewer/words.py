@@ -6,7 +6,6 @@ from html import escape
 
 import numpy as np
 
-from softcr_models.strain.arm import StrainArm
 from softcr_runtime.bags.signals import unit_of
 from softcr_runtime.console.figure_style import ESTIMATE, LIMIT, MEASURED, REFERENCE
 from softcr_runtime.wire.safety_state import SafetyState
@@ -39,7 +38,7 @@ def safety_html(picture: Picture) -> str:
         silence = _pill("no valves", MEASURED) + _small(
             "no valves publish their state; a simulation has none"
         )
-        return silence if picture.has_chambers else ""
+        return silence if picture.has_valves else ""
     state, colour = SafetyState.of(report), _LEVELS.get(report.level, LIMIT)
     lines = _pill("disarmed", MEASURED)
     if state.enabled:
@@ -108,12 +107,7 @@ def values_html(picture: Picture, now: float) -> str:
 def input_units(picture: Picture) -> tuple[dict[str, str], np.ndarray, list[str]]:
     """What the inputs of a robot are, by unit, factors (m,) from SI and the units (m,) they are
     shown in."""
-    words = {"kPa": "gauge pressures", "N": "tensions", "mm": "tendons", "mN m": "torques"}
-    if "torque" in {each.kind for each in picture.inputs_shown}:
-        words["N"] = "forces"
-    if not picture.inputs_shown:
-        size = len(picture.actuators)
-        return words, np.full(size, 1e3), ["mm"] * size
+    words = {each.unit: f"{each.quantity}s" for each in picture.inputs_shown}
     scales = np.array([each.scale for each in picture.inputs_shown])
     return words, scales, [each.unit for each in picture.inputs_shown]
 
@@ -134,15 +128,18 @@ def _error(picture: Picture, kind: str, now: float) -> tuple[str, str]:
 
 
 def _model(picture: Picture, now: float) -> tuple[str, str]:
-    """What the model of the robot is believed to be: its sections' lengths, or a parameter."""
-    name, text = "bending compliance" if picture.has_chambers else "section lengths", "-"
-    name = "stiffness" if isinstance(picture.robot, StrainArm) else name
-    if len(picture.rest_lengths):
-        text = ", ".join(f"{1e3 * length:.1f}" for length in picture.rest_lengths) + " mm"
-    elif found := picture.parameters.get(picture.parameter):
-        name, unit = picture.parameter.replace("_", " "), unit_of(picture.parameter)
-        text = f"{found[0]:.2f} &plusmn; {2 * found[1]:.2f} {unit.removeprefix('-')}".rstrip()
-    return _dotted(ESTIMATE, name), text if picture.shape_flows(now) else "-"
+    """What the model of the robot is believed to be: a parameter, or several of one name."""
+    shown = picture.parameters_shown
+    found = [picture.parameters[name] for name in shown if name in picture.parameters]
+    if not found or not picture.shape_flows(now):
+        return _dotted(ESTIMATE, "model"), "-"
+    unit = unit_of(shown[0]).removeprefix("-")
+    if len(shown) > 1:
+        text = ", ".join(f"{value:.4g}" for value, _ in found)
+    else:
+        text = f"{found[0][0]:.2f} &plusmn; {2 * found[0][1]:.2f}"
+    name = shown[0].rstrip("_0123456789") if len(shown) > 1 else shown[0]
+    return _dotted(ESTIMATE, name.replace("_", " ")), f"{text} {unit}".rstrip()
 
 
 def _forces(picture: Picture) -> list[tuple[str, str]]:

@@ -10,9 +10,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from softcr_models.constant_curvature.arm import Arm
+from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot
-from softcr_models.strain.arm import StrainArm
 from softcr_runtime.wire.frames import Frames
 
 _COLOUR = "0.12 0.16 0.20 1"
@@ -20,7 +19,7 @@ _PAYLOAD = 0.6  # radius of a payload's ball, whose size no file tells, over the
 _DISC = 0.004  # length of an arm's end discs, which the robot file does not tell [m]
 
 
-def robot_description(robot: Robot | Arm | StrainArm, frames: Frames, base: np.ndarray) -> str:
+def robot_description(robot: AnyRobot, frames: Frames, base: np.ndarray) -> str:
     """URDF text whose links are named as the frames.
 
     Args:
@@ -45,8 +44,7 @@ def robot_description(robot: Robot | Arm | StrainArm, frames: Frames, base: np.n
     else:
         _link(urdf, frames.base, robot.radius, -_DISC, 0.0)
         _link(urdf, frames.tip, robot.radius, -_DISC, 0.0)
-        length = robot.length if isinstance(robot, StrainArm) else float(sum(robot.bodies))
-        tip = _along_z(length)
+        tip = _along_z(robot.length)
     _joint(urdf, "fixed", frames.world, frames.base, base)
     _joint(urdf, "floating", frames.base, frames.tip, tip)
     ElementTree.indent(urdf)

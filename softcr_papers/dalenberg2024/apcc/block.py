@@ -12,16 +12,18 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccCommand, ApccSettings, ZeroState, zero_state
+from softcr_papers.dalenberg2024.arm_model import section_layout
+from softcr_papers.dalenberg2024.arm_settings import ArmNodeSettings
+from softcr_papers.dalenberg2024.tendons import Tendons
 from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
 from softcr_runtime.blocks.command_packets import CommandPacket
-from softcr_runtime.blocks.values import ArmSections, ReferenceRows
-from softcr_runtime.settings.node_settings import LIVE, ArmNodeSettings
+from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
+from softcr_runtime.settings.node_settings import LIVE
 
 POSES, SETPOINT, PLAN, ESTIMATE = (
-    "mocap/arm/poses", "reference/tip", "tendon/plan", "estimate/arm",
+    "mocap/body/poses", "reference/tip", "tendon/plan", "estimate/state",
 )  # fmt: skip
 _CALIBRATION_FRAMES = 25
 _IDLE = {"inputs overdue": "no poses", "stopped": "not active"}
@@ -245,8 +247,17 @@ def _law_of(settings: ApccControllerSettings) -> ApccSettings:
     )
 
 
-def _sections(command: ApccCommand) -> ArmSections:
+def _sections(command: ApccCommand) -> StateEstimate:
+    """The model's sections, their rest lengths [m] and what is left of each sensor's error: its
+    distance [m] and angle [rad]."""
     inference = command.inference
-    return ArmSections(
-        inference.configuration, command.rest_lengths, inference.linear, inference.angular
-    )
+    found = {
+        f"{name}_{number}": each
+        for name, values in (
+            ("rest_length", command.rest_lengths), ("distance", inference.linear),
+            ("angle", inference.angular),
+        )
+        for number, each in enumerate(values.tolist(), 1)
+    }  # fmt: skip
+    sections = len(command.rest_lengths)
+    return StateEstimate(inference.configuration, found, layout=section_layout(sections))

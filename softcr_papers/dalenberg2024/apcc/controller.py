@@ -6,7 +6,6 @@ import numpy as np
 
 from softcr_models.constant_curvature.kernel import kernels
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
-from softcr_models.constant_curvature.tendons import Tendons
 from softcr_models.errors import UserError
 from softcr_papers.dalenberg2024.apcc.adaptation import Adaptation, adapted
 from softcr_papers.dalenberg2024.apcc.inference import Inference, infer
@@ -18,6 +17,7 @@ from softcr_papers.dalenberg2024.apcc.inverse_kinematics import (
 from softcr_papers.dalenberg2024.apcc.settings import ApccSettings
 from softcr_papers.dalenberg2024.apcc.velocity import WindowVelocity
 from softcr_papers.dalenberg2024.regressor import regressor
+from softcr_papers.dalenberg2024.tendons import Tendons
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_dynamics import TendonGains
-from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.arm import Arm, load_arm
+from softcr_papers.dalenberg2024.arm_dynamics import TendonGains
 from softcr_papers.dalenberg2024.studies.published import Comparison
 from softcr_papers.dalenberg2024.studies.setpoint_run import FIXED, draw_runs, law, steer
 from softcr_runtime.settings.node_settings import Seconds

@@ -17,10 +17,10 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
-from softcr_models.constant_curvature.shape_error import shape_error
-from softcr_models.constant_curvature.tendons import Tendons
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccSettings
 from softcr_papers.dalenberg2024.apcc.adaptation import AdaptationSettings
+from softcr_papers.dalenberg2024.shape_error import shape_error
+from softcr_papers.dalenberg2024.tendons import Tendons
 from softcr_runtime.console.panels import panels
 from softcr_runtime.settings.node_settings import Seconds
 from softcr_studies.frame.study import (

@@ -11,11 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from softcr_control.reference.tip_block import TipReferenceBlock
-from softcr_control.reference.tip_references import TipReference
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.arm_dynamics import TendonGains
-from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_papers.dalenberg2024.apcc import ApccSettings
 from softcr_papers.dalenberg2024.apcc.block import (
     ESTIMATE,
@@ -25,11 +20,16 @@ from softcr_papers.dalenberg2024.apcc.block import (
     ApccControllerSettings,
 )
 from softcr_papers.dalenberg2024.apcc.inverse_kinematics import elongation_cost
+from softcr_papers.dalenberg2024.arm import Arm
+from softcr_papers.dalenberg2024.arm_dynamics import TendonGains
+from softcr_papers.dalenberg2024.arm_plant import ArmPlantSettings, TendonArmPlant
+from softcr_papers.dalenberg2024.shape_error import shape_error
+from softcr_papers.dalenberg2024.tip_block import TipReferenceBlock
+from softcr_papers.dalenberg2024.tip_references import TipReference
 from softcr_runtime.blocks.block import BlockBase, Output
 from softcr_runtime.blocks.virtual_run import run_blocks
 from softcr_runtime.console.panels import panels
 from softcr_runtime.settings.node_settings import build_settings
-from softcr_simulation.plants import ArmPlantSettings, TendonArmPlant
 from softcr_studies.frame.study import Result
 from softcr_studies.loops.virtual_runs import SIMULATOR, common, simulator
 
@@ -132,7 +132,7 @@ def _row(arm: Arm, controller: ApccBlock, seen: dict[str, Any], tick: int) -> di
         "lengths": lengths, "linear": inference.linear, "angular": inference.angular,
     }  # fmt: skip
     if tick % _SHAPES_EVERY == 0:
-        true = arm.chain, seen["simulation/truth/arm"].q, arm.rest_lengths
+        true = arm.chain, seen["simulation/truth/state"].state, arm.rest_lengths
         pair = *true, arm.model, inference.configuration, lengths
         row |= {"shapes": shape_error(*pair), "curves": shape_error(*pair, "arc")}
     return row

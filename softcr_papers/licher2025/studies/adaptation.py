@@ -9,15 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from softcr_simulation.errors.different_plant import Difference
-from softcr_simulation.plant import Mismatch
 from softcr_studies.frame.study import Results, Row
 from softcr_studies.loops import tracking_study as tracking
 from softcr_studies.loops.closed_loop import mean_error_mm
 from softcr_studies.loops.tracking_cases import SLOW
-from softcr_studies.loops.tracking_loop import SETTLED, Case
+from softcr_studies.loops.tracking_loop import SETTLED, Case, with_errors
 
-_SOFTNESS = Difference(Mismatch(bending_compliance_factor=45.0 / 49.9, tip_mass_factor=1.1))
+_SOFTNESS = with_errors(bending_factor=45.0 / 49.9)
 ADAPTIVE = Case("adaptive", SLOW, 30.0, _SOFTNESS)
 FIXED = replace(ADAPTIVE, name="fixed compliance", adaptive=False)
 

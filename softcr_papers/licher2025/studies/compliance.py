@@ -8,10 +8,16 @@ from softcr_control.reference import signals
 from softcr_models import load_robot
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_runtime.console.panels import panels
-from softcr_simulation.errors.different_plant import Difference, DifferentPlant
-from softcr_simulation.plant import Mismatch
+from softcr_simulation.plant import SimulatedPlant
+from softcr_simulation.plants import RodPlant
 from softcr_studies.frame.study import Cell, Metric, Must, Published, Result, Results, Study
-from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, RATE_HZ
+from softcr_studies.loops.tracking_loop import (
+    MODEL_INTERVALS,
+    PERIOD,
+    RATE_HZ,
+    REFERENCE_INTERVALS,
+    with_errors,
+)
 from softcr_studies.loops.tracking_study import Settings
 from softcr_studies.loops.virtual_runs import ESTIMATOR, common, estimator, open_loop
 
@@ -39,9 +45,9 @@ def search(cell: Cell, duration: float) -> Result:
     phase = signals.circle_phase(times, FREQUENCY)
     pressures = signals.rotating_inputs(phase, len(robot.actuators), 35e3, 20e3)
     pressures = signals.soft_start(pressures, np.zeros(len(robot.actuators)), times, 1.0)
-    softer = Difference(Mismatch(TRUE_COMPLIANCE / robot.bending_compliance, tip_mass_factor=1.1))
+    softer = with_errors(bending_factor=TRUE_COMPLIANCE / robot.bending_compliance)
     seed = cell.stream("plant")
-    plant = DifferentPlant(robot, softer, seed)
+    plant = RodPlant.of(robot, SimulatedPlant(robot, softer, seed, REFERENCE_INTERVALS))
     blocks = open_loop(robot, plant, pressures[1:], len(times), RATE_HZ, seed)
     blocks[ESTIMATOR] = estimator(robot, common(robot, RATE_HZ) | {"intervals": MODEL_INTERVALS})
     log = Log("estimate/rod")

@@ -28,7 +28,8 @@ from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.identification.rod_identification import Recording
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
-from softcr_simulation.plant import Mismatch, SensorModel, SimulatedPlant
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
 from softcr_studies.loops.virtual_runs import open_loop
@@ -93,8 +94,11 @@ def _outputs(tips: np.ndarray, wrenches: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _plant(truth: Robot, seed: int) -> SimulatedPlant:
-    sensors = SensorModel(TIP_NOISE, PRESSURE_NOISE, FORCE_NOISE, MOMENT_NOISE, 0, seed)
-    return SimulatedPlant(truth, Mismatch(), sensors, PLANT_INTERVALS)
+    noise = PlantErrors.noiseless(
+        tip_noise=TIP_NOISE, pressure_noise=PRESSURE_NOISE, force_noise=FORCE_NOISE,
+        moment_noise=MOMENT_NOISE,
+    )  # fmt: skip
+    return SimulatedPlant(truth, noise, seed, PLANT_INTERVALS)
 
 
 def run(cell: Cell) -> Result:

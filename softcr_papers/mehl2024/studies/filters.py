@@ -96,10 +96,8 @@ def see_as_rod(robot: Robot, run: Result, model: ConstantCurvatureModel) -> dict
     model's shape is worth; it identifies nothing. `model` has the coordinates of the tip.
     """
     rod = CosseratRod(robot, intervals=5)
-    settings = ModelEstimatorSettings(
-        parameters=(), period=DT, measurement_noises={BASE_WRENCH: (1e-2, 1e-3)}
-    )
-    estimator = ModelEstimator(RodPrediction(rod, single_precision=False), settings)
+    settings = ModelEstimatorSettings(parameters=(), wrench_force_noise=1e-2)
+    estimator = ModelEstimator(RodPrediction(rod, single_precision=False), settings, DT)
     straight = rod.equilibrium(np.zeros(rod.input_size))
     estimator.start(run["pressures"][0], run["times"][0] - DT, straight)
     found, ticks = _sent_over(

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from softcr_control.command_limits import limit_command
 from softcr_control.command_ramp import HELD, ramp_weights
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.predictive.estimated_parameters import Estimated, EstimatedParameters
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.sent_commands import SentCommands
 from softcr_models.errors import UserError
-from softcr_models.limits import limit_command
 from softcr_papers.pawlowski2019.policy.observation import observation_of
 from softcr_papers.pawlowski2019.policy.policy_file import absolute_path, load_policy
 from softcr_runtime.blocks.command_packets import CommandPacket

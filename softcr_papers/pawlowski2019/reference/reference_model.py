@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.arguments import Arguments, signs_of, unknown_output
-from softcr_models.constant_curvature.compiled_model import CompiledModel
+from softcr_models.compiled_model import CompiledModel
 from softcr_models.errors import UserError
 from softcr_models.lie import se3
 from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter, nominal_parameters

@@ -18,9 +18,17 @@ from softcr_papers.pawlowski2019.learning.task_settings import TaskSettings
 from softcr_papers.pawlowski2019.learning.training import train
 from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
 from softcr_papers.pawlowski2019.policy.policy_file import save_policy
-from softcr_simulation.errors.different_plant import Difference
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_studies.frame.cell import Cell, Result
-from softcr_studies.loops.tracking_loop import MODEL_INTERVALS, PERIOD, Case, reference_of, run_loop
+from softcr_studies.loops.tracking_loop import (
+    FAST,
+    MODEL_INTERVALS,
+    PERIOD,
+    USUAL,
+    Case,
+    reference_of,
+    run_loop,
+)
 
 GOALS, CIRCLES = "goals", "circles"
 SETTLED = 2.0  # of a circle: what counts begins here [s]
@@ -84,18 +92,15 @@ def learned(cell: Cell, task: Task, samples: int, spread: float) -> tuple[Path, 
     return path, {"samples": last.samples, "seconds": last.seconds, "trained": 100.0 * best}
 
 
-def difference(robot: Robot, **mismatch: float) -> Difference:
-    """A plant that is finer than the model, and differs by factors of `Mismatch`."""
+def plant_of(robot: Robot, **errors: float) -> Case:
+    """A case whose plant is finer than the model, and has plant errors by name."""
     several = len(robot.segments) > 1
-    usual = Difference()
-    changed = replace(usual.mismatch, **({"bending_compliance_factor": 1.0, "tip_mass_factor": 1.0}
-                                         | mismatch))  # fmt: skip
-    return replace(usual, mismatch=changed, intervals=PLANT_INTERVALS // (2 if several else 1))
+    noise = PlantErrors.noiseless(tip_noise=USUAL.tip_noise, **errors)
+    intervals = PLANT_INTERVALS // (2 if several else 1)
+    return replace(FAST, errors=noise, plant_intervals=intervals)
 
 
-def judged(
-    cell: Cell, task: Task, controller: str, plant: Difference, goals: int
-) -> dict[str, Any]:
+def judged(cell: Cell, task: Task, controller: str, plant: Case, goals: int) -> dict[str, Any]:
     """A controller in the whole loop, on virtual time.
 
     Args:
@@ -113,11 +118,13 @@ def judged(
     robot = load_robot(task.robot)
     seeds = cell.stream("plant"), cell.stream("controller")
     if task.kind == CIRCLES:
-        case = Case(task.name, ReferenceSettings(kind="circle", frequency=FREQUENCY), 8.0, plant)
+        circle = ReferenceSettings(kind="circle", frequency=FREQUENCY)
+        case = replace(plant, name=task.name, reference=circle, duration=8.0)
         source = reference_of(robot, case)
         run = run_loop(robot, case, source, controller, seeds, clock=time.thread_time)
         return _counted([run], SETTLED)
-    case = Case(task.name, ReferenceSettings(kind="setpoint"), 4.0, plant)
+    held = ReferenceSettings(kind="setpoint")
+    case = replace(plant, name=task.name, reference=held, duration=4.0)
     sources = _goals(robot, plant, goals, cell.random("goals"))
     runs = [
         run_loop(robot, case, source, controller, seeds, clock=time.thread_time)
@@ -127,10 +134,10 @@ def judged(
 
 
 def _goals(
-    robot: Robot, plant: Difference, count: int, random: np.random.Generator
+    robot: Robot, plant: Case, count: int, random: np.random.Generator
 ) -> list[SampledReference]:
     """Tips of equilibria of the nominal rod on the plant's grid."""
-    rod, limits = CosseratRod(robot, plant.intervals), robot.pressure_limits
+    rod, limits = CosseratRod(robot, plant.plant_intervals), robot.pressure_limits
     shares = random.uniform(*_SHARES, (count, rod.input_size))
     held = limits.minimum + shares * (limits.maximum - limits.minimum)
     tips = [rod.tip_pose(rod.equilibrium(each))[None, :3, 3] for each in held]

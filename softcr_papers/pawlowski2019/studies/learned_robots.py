@@ -17,19 +17,19 @@ from softcr_papers.pawlowski2019.studies.learned_policies import (
     EXACT,
     GOALS,
     Task,
-    difference,
     judged,
     learned,
+    plant_of,
 )
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
 from softcr_studies.frame.study import Cell, Metric, Result, Seeds, Study, StudySettings
 
 SPREADS = {"TD3": 0.0, "TD3, random rods": 0.1}
-STIFFER = {"bending_compliance_factor": 1.0 / 1.05}
+STIFFER = {"bending_factor": 1.0 / 1.05}
 OTHERS: dict[str, dict[str, float]] = {
     "as the model": {},
-    "stiffness -10 %": {"bending_compliance_factor": 1.0 / 0.9},
-    "stiffness +10 %": {"bending_compliance_factor": 1.0 / 1.1},
+    "stiffness -10 %": {"bending_factor": 1.0 / 0.9},
+    "stiffness +10 %": {"bending_factor": 1.0 / 1.1},
     "tip mass -10 %": {"tip_mass_factor": 0.9},
     "tip mass +10 %": {"tip_mass_factor": 1.1},
 }
@@ -49,12 +49,12 @@ def run(cell: Cell) -> Result:
     """Trains where there is something to train, and runs the loop."""
     own, task, robot = cell.settings, cell.case, load_robot(cell.case.robot)
     if cell.method not in SPREADS:
-        return judged(cell, task, cell.method, difference(robot, **STIFFER), own.goals)
+        return judged(cell, task, cell.method, plant_of(robot, **STIFFER), own.goals)
     path, found = learned(cell, task, own.samples, SPREADS[cell.method])
     policy = f"policy:{path}"
-    found |= judged(cell, task, policy, difference(robot, **STIFFER), own.goals)
+    found |= judged(cell, task, policy, plant_of(robot, **STIFFER), own.goals)
     for name, factors in OTHERS.items() if task == TRIED else ():
-        other = judged(cell, task, policy, difference(robot, **factors), own.goals)
+        other = judged(cell, task, policy, plant_of(robot, **factors), own.goals)
         found[name] = other["error"]
     return found
 

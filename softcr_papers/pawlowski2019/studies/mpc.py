@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import Field
 
-from softcr_control.controller import ControllerBlock
-from softcr_control.predictive.horizon import MAXIMUM_DELAY
-from softcr_control.reference.block import ReferenceBlock, ReferenceBlockSettings
 from softcr_control.reference.references import SampledReference
+from softcr_control.reference.settings import ReferenceSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_papers.pawlowski2019.studies.columns import COLUMNS, INTERVALS, SUBSTEPS, TICK, Column
 from softcr_papers.pawlowski2019.studies.columns import far_sighted as seeing_far
 from softcr_papers.pawlowski2019.studies.known_state import PLANT_INTERVALS, Path, followed
@@ -30,9 +29,7 @@ from softcr_papers.pawlowski2019.studies.targets import (
     share_of,
     static_points,
 )
-from softcr_runtime.blocks.virtual_run import Log, run_blocks
-from softcr_runtime.settings.node_settings import build_settings
-from softcr_simulation.plants import RodPlant, RodPlantSettings
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_studies.frame.study import (
     Cell,
     Metric,
@@ -43,14 +40,7 @@ from softcr_studies.frame.study import (
     Study,
     StudySettings,
 )
-from softcr_studies.loops.virtual_runs import (
-    ESTIMATOR,
-    REFERENCE,
-    SIMULATOR,
-    common,
-    estimator,
-    simulator,
-)
+from softcr_studies.loops import tracking_loop
 
 STIFFNESS = 1.05  # of the plant whose state is estimated, in bending, of the model's
 PERIOD = 4.0  # of a circle [s]
@@ -146,41 +136,24 @@ def _enough(column: Column, once: bool) -> Callable[[np.ndarray], bool]:
 
 def estimated(cell: Cell, column: Column, seconds: float = 12.0, since: float = 4.0) -> Result:
     """The middle circle in the system: simulator, filter, reference and controller as blocks."""
-    robot = floating()
-    seed, shared = cell.stream("plant"), common(robot, RATE_HZ, cell.stream("controller"))
-    different = {"intervals": PLANT_INTERVALS, "bending_compliance_factor": 1.0 / STIFFNESS}
-    plant = RodPlant(robot, build_settings(RodPlantSettings, different), seed)
-    told = shared | {
-        "model": "rod", "controller": column.controller, "intervals": INTERVALS,
-        "substeps": SUBSTEPS, "threads": 1,
-    } | column.settings  # fmt: skip
-    control = ControllerBlock(column.robot, ControllerBlock.settings_of(told))
     path = around(RADII["middle circle"], float(cell.random("phase").uniform()))
     motion = SampledReference(TICK, None, path(TICK * np.arange(round((seconds + 2.0) / TICK))))
-    ahead = shared | {
-        "model": "rod", "reference": "tip_circle", "duration": seconds, "intervals": INTERVALS,
-        "horizon": control.controller.rows - 1 - MAXIMUM_DELAY,
-    }  # fmt: skip
-    blocks = {
-        SIMULATOR: simulator(robot, plant, round(seconds * RATE_HZ), RATE_HZ, seed),
-        ESTIMATOR: estimator(robot, shared | {"intervals": INTERVALS}),
-        REFERENCE: ReferenceBlock(robot, build_settings(ReferenceBlockSettings, ahead), motion),
-        column.controller: control,
-    }
-    log = Log(*_KEPT)
-    executor = run_blocks(blocks, log, clock=time.thread_time, bag=cell.bag)
-    tips, rows, seen = (log.values(topic) for topic in _KEPT)
-    true = np.array([pose.position for pose in tips])
-    wanted = np.array([each.tip_positions[0] for each in rows])
-    found = np.array([each.pose().position for each in seen])
+    case = tracking_loop.Case(
+        column.name, ReferenceSettings(kind="tip_circle"), seconds,
+        PlantErrors(bending_factor=1.0 / STIFFNESS), PLANT_INTERVALS, rate_hz=RATE_HZ,
+        model_intervals=INTERVALS,
+    )  # fmt: skip
+    run = tracking_loop.run_loop(
+        floating(), case, motion, column.controller,
+        (cell.stream("plant"), cell.stream("controller")), known=column.robot,
+        parameters={"substeps": SUBSTEPS, **column.settings},
+        filter_settings=ModelEstimatorSettings(), clock=time.thread_time, bag=cell.bag,
+    )  # fmt: skip
     first = round(since / TICK)
-    ticks = np.array(executor.tick_times[column.controller])
-    whole = len(ticks) // column.ticks * column.ticks
-    solve = ticks[:whole].reshape(-1, column.ticks).max(axis=1)  # of every step the plan's
-    count = min(len(true), len(wanted), len(found))
-    error = np.linalg.norm(true[first:count] - wanted[first:count], axis=1)
-    astray = np.linalg.norm(true[first:count] - found[first:count], axis=1)
-    return _tracked(column, error, solve) | {"filter": share_of(astray).mean()}
+    whole = len(run["ticks"]) // column.ticks * column.ticks
+    solve = run["ticks"][:whole].reshape(-1, column.ticks).max(axis=1)  # of every step the plan's
+    astray = np.linalg.norm(run["tips"] - run["estimated"], axis=1)[first:]
+    return _tracked(column, run["error"][first:], solve) | {"filter": share_of(astray).mean()}
 
 
 def _tracked(column: Column, error: np.ndarray, solve: np.ndarray) -> dict[str, object]:
@@ -193,7 +166,6 @@ def _times(column: Column, solve: np.ndarray) -> dict[str, object]:
     return {"ratio": ratio.mean(), "ratio99": np.percentile(ratio, 99)}
 
 
-_KEPT = "simulation/truth/tip/pose", "reference/rod", "estimate/tip/pose"
 REACHED, ERROR = "points reached", "mean tip error"
 RATIO, RATIO99 = "real-time ratio, mean", "real-time ratio, 99 %"
 _PRINTED = {

@@ -7,9 +7,9 @@ from pydantic import ValidationError
 from scipy.spatial.transform import Rotation
 
 from softcr_models.errors import UserError
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.kinematics import STRAINS, planar_poses
 from softcr_papers.valadas2024.learning.motion import ShapeMotion
+from softcr_papers.valadas2024.strain.arm import StrainArm
+from softcr_papers.valadas2024.strain.kinematics import STRAINS, planar_poses
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import BagSignals, Signal, read_signals
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.dynamics import quadrature
-from softcr_models.strain.kernel import kernels, rows
-from softcr_models.strain.numbers import strain_name
+from softcr_papers.valadas2024.strain.dynamics import quadrature
+from softcr_papers.valadas2024.strain.kernel import kernels, rows
+from softcr_papers.valadas2024.strain.numbers import strain_name
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.kinematics import strains_between
 from softcr_papers.valadas2024.learning.motion import ShapeMotion
 from softcr_papers.valadas2024.learning.smoothing import Smoothing
+from softcr_papers.valadas2024.strain.kinematics import strains_between
 
 Scale = Literal["percentile", "minmax", "constants"]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.arm import StrainArm, identified_arm
 from softcr_papers.valadas2024.learning.basis import Basis, Rows, acceleration_rows, weak_rows
 from softcr_papers.valadas2024.learning.fusion import Fusion, FusionSettings, fuse
 from softcr_papers.valadas2024.learning.motion import ShapeMotion
@@ -15,6 +14,7 @@ from softcr_papers.valadas2024.learning.regression import Regression, SolverSett
 from softcr_papers.valadas2024.learning.shape_fit import PoseNoise, fit_strains, refine_lengths
 from softcr_papers.valadas2024.learning.smoothing import Smoothing
 from softcr_papers.valadas2024.learning.sparsification import Sparsified, Stiffest, sparsify
+from softcr_papers.valadas2024.strain.arm import StrainArm, identified_arm
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.kinematics import STRAINS
 from softcr_papers.valadas2024.learning.basis import Basis, Rows
 from softcr_papers.valadas2024.learning.regression import Regression, SolverSettings, solve_rows
+from softcr_papers.valadas2024.strain.kinematics import STRAINS
 
 
 @dataclass(frozen=True, eq=False)

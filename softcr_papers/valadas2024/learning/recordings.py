@@ -9,9 +9,9 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.files.csv_files import read_columns
-from softcr_models.strain.kinematics import STRAINS
 from softcr_papers.valadas2024.learning.bag_recordings import bag_motion, is_bag
 from softcr_papers.valadas2024.learning.motion import ShapeMotion
+from softcr_papers.valadas2024.strain.kinematics import STRAINS
 
 _POSE = ("x", "y", "theta")
 _UNITS = {

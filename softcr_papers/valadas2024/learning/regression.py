@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from softcr_models.errors import UserError
-from softcr_models.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.learning.basis import Basis, Rows
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers
 
 _FLOORS = {"mass": 1e-3, "inertia": 1e-9, "damping": 0.0}
 """Smallest values of what must not be negative [SI]: with less the motion is not one of masses."""

@@ -11,14 +11,14 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from softcr_models.errors import UserError
-from softcr_models.strain.fitting import (
+from softcr_papers.valadas2024.learning.motion import ShapeMotion
+from softcr_papers.valadas2024.strain.fitting import (
     ROUNDS,
     fitted_strains,
     markers_at_ends,
     strains_at_ends,
 )
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_papers.valadas2024.learning.motion import ShapeMotion
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
 
 _FRAMES = 40  # of the refinement: lengths are a few numbers
 _RESTARTS = 6  # of it, each with new bounds around the ends found

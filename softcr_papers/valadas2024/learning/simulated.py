@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, simulate
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.learning.motion import ShapeMotion
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, simulate
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers
 
 MARKERS = 21
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.numbers import strain_name
 from softcr_papers.valadas2024.learning.regression import Regression
+from softcr_papers.valadas2024.strain.numbers import strain_name
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from pydantic import Field
 
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, simulate
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.learning.fusion import FusionSettings
 from softcr_papers.valadas2024.learning.learn import LearnSettings, learn
 from softcr_papers.valadas2024.learning.shape_fit import PoseNoise
 from softcr_papers.valadas2024.learning.smoothing import Smoothing
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, simulate
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.studies import regression
 from softcr_papers.valadas2024.studies.markers import (
     CASE,

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_control.reference.strain_references import SETPOINTS
-from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, rodas
-from softcr_models.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.learning.learn import LearnSettings, learn_dynamics
 from softcr_papers.valadas2024.learning.shape_fit import PoseNoise
+from softcr_papers.valadas2024.shape_regulator import RegulatorGains, ShapeRegulator
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, rodas
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers
+from softcr_papers.valadas2024.strain_references import SETPOINTS
 from softcr_papers.valadas2024.studies.robots import CASES
 from softcr_runtime.console.panels import leave_room, panels
 from softcr_runtime.settings.node_settings import Seconds

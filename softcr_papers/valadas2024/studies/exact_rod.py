@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.learning.basis import Basis
 from softcr_papers.valadas2024.learning.fusion import FusionSettings, fuse, fuse_to
 from softcr_papers.valadas2024.learning.learn import LearnSettings, learn_dynamics, rows_of
@@ -30,6 +28,8 @@ from softcr_papers.valadas2024.learning.shape_fit import (
 from softcr_papers.valadas2024.learning.simulated import mean_errors, predicted_strains
 from softcr_papers.valadas2024.learning.smoothing import Smoothing
 from softcr_papers.valadas2024.learning.sparsification import Stiffest
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.studies import rod_motion
 from softcr_papers.valadas2024.studies.rod_motion import (
     FRAME,

@@ -17,7 +17,6 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models.errors import UserError
-from softcr_models.strain.affine_curvature import affine_poses
 from softcr_papers.valadas2024.learning.fusion import Fusion, FusionSettings, fuse, fuse_to
 from softcr_papers.valadas2024.learning.images import opencv
 from softcr_papers.valadas2024.learning.motion import ShapeMotion
@@ -28,6 +27,7 @@ from softcr_papers.valadas2024.learning.shape_fit import (
     refine_lengths,
     shape_errors,
 )
+from softcr_papers.valadas2024.strain.affine_curvature import affine_poses
 from softcr_papers.valadas2024.studies.robots import CASES, RobotCase
 from softcr_papers.valadas2024.studies.shapes import EXACT, IMAGES, NOISY, photographed
 from softcr_runtime.console.panels import leave_room, panels

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_models.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
 from softcr_papers.valadas2024.studies.robots import CASES, HOLD
 
 CASE = CASES[1]

@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.learning.learn import (
     LearnSettings,
     learn_dynamics,
@@ -29,6 +27,8 @@ from softcr_papers.valadas2024.learning.simulated import (
 )
 from softcr_papers.valadas2024.learning.smoothing import Smoothing
 from softcr_papers.valadas2024.learning.sparsification import Sparsified, sparsify
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.numbers import StrainNumbers
 from softcr_papers.valadas2024.studies.robots import CASES, HOLD, RobotCase
 from softcr_runtime.console.panels import leave_room, panels
 from softcr_studies.frame.results import Results

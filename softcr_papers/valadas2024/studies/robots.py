@@ -11,12 +11,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from softcr_models.robots.robot import load_strain_arm
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, simulate
 from softcr_papers.valadas2024.learning.simulated import SimulatedMotion, simulated_motion
 from softcr_papers.valadas2024.learning.sparsification import Stiffest
+from softcr_papers.valadas2024.strain.arm import StrainArm, load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, simulate
 
 HOLD = 0.01
 """For how long each torque acts [s]."""

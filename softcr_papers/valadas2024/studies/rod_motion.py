@@ -15,8 +15,8 @@ from scipy.optimize import least_squares
 from softcr_models import load_robot
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_models.strain.kinematics import planar_poses
 from softcr_papers.valadas2024.learning.shape_fit import PoseNoise
+from softcr_papers.valadas2024.strain.kinematics import planar_poses
 
 INTERVALS = 20
 MARKERS = 21

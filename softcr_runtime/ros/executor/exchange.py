@@ -1,22 +1,32 @@
 """Another controller in the place of the one that commands, while the system runs.
 
-The new one is brought up beside the old one, hears estimates, references and the old one's
-commands, and says nothing. Then both are told one moment: the old one answers the estimates stamped
-before it, the new one those from it on, beginning from the last command. So each estimate has one
+The new one is brought up beside the old one, hears estimates, references and the old one's packets,
+and says nothing. Then both are told one moment: the old one answers the estimates stamped before
+it, the new one those from it on, beginning from the packets that are due. So each estimate has one
 answer, however late the nodes are.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.task import Future
+
+from softcr_models.errors import UserError
+from softcr_runtime.blocks.system import Part
+from softcr_runtime.console.terminal import say
+from softcr_runtime.ros.executor import run_nodes
+from softcr_runtime.ros.executor.heard import Heard
+from softcr_runtime.ros.executor.node_services import ACTIVATE, CONFIGURE
+from softcr_runtime.ros.executor.progress import RunProgress
+from softcr_runtime.ros.executor.run_nodes import RunNodes, Wait
+from softcr_runtime.ros.executor.run_record import RunFailure
+from softcr_runtime.wire.namespaces import absolute
 
 SERVICE = "switch"
 """Name of the service, of rcl_interfaces/srv/SetParametersAtomically: its parameter `controller`
@@ -28,17 +38,6 @@ READY_TIMEOUT = 10.0  # to have seen estimates, references and commands [s]
 TAKEN_TIMEOUT = 5.0  # from the moment to the new one's word that it commands [s]
 _QUESTION_TIMEOUT = 5.0  # of any other question [s]
 _AGAIN = 0.3  # after which one is asked again [s]
-
-Wait = Callable[[Callable[[], bool], float], bool]
-"""Spins a node until a condition holds; whether it did within a time [s]."""
-
-
-class Refused(Exception):
-    """The exchange does not take place, and the old controller goes on; the text says why."""
-
-
-class Lost(Exception):
-    """The old controller has been told to end, and the new one does not command."""
 
 
 @dataclass(frozen=True)
@@ -56,35 +55,38 @@ class Wanted:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-class SwitchService:
-    """Takes requests; the supervisor's loop sees to them, for they take seconds."""
+OtherController = Callable[[Wanted], Part]
+"""Makes the part of another controller for a running system; raises UserError."""
 
-    def __init__(self, node: Node) -> None:
-        """Offer the service; somebody must spin the node."""
+
+class ControllerExchange:
+    """Takes requests; the supervisor's loop sees to them, for they take seconds.
+
+    Attributes:
+        controller: name of the node that commands.
+    """
+
+    def __init__(
+        self, nodes: RunNodes, heard: Heard, other_controller: OtherController | None
+    ) -> None:
+        """
+        Args:
+            nodes: of the run; the controllers come and go there.
+            heard: what they say.
+            other_controller: None: controllers cannot be exchanged.
+        """
+        self._nodes, self._heard, self._other_controller = nodes, heard, other_controller
+        self._system, self._wait = nodes.system, nodes.wait
+        self.controller = self._system.controller
+        self._commanders = [self.controller]  # that were brought up, in their order
+        self._askers: dict[str, _Asker] = {}
         self._waiting: tuple[Wanted, Future] | None = None
         self._running, self._closed = False, ""
         # in a group of its own: an answer that is waited for holds up the others of its group
         alone = ReentrantCallbackGroup()
-        node.create_service(SetParametersAtomically, SERVICE, self._serve, callback_group=alone)
-
-    def see_to(self, do: Callable[[Wanted], str]) -> None:
-        """Do what is asked for, if anything is.
-
-        Args:
-            do: returns a line about what was done; raises Refused.
-        """
-        if self._waiting is None:
-            return
-        (wanted, answer), self._waiting = self._waiting, None
-        self._running = True
-        try:
-            answer.set_result((True, do(wanted)))
-        except BaseException as error:
-            answer.set_result((False, str(error) or type(error).__name__))
-            if not isinstance(error, Refused):
-                raise
-        finally:
-            self._running = False
+        nodes.node.create_service(
+            SetParametersAtomically, SERVICE, self._serve, callback_group=alone
+        )
 
     @property
     def under_way(self) -> bool:
@@ -95,39 +97,160 @@ class SwitchService:
         """From now on answer everybody, and who waits, that nothing is done, and why."""
         self._closed = why
         if self._waiting is not None:
-            (_, answer), self._waiting = self._waiting, None
-            answer.set_result((False, why))
+            self._waiting[1].set_result((False, why))
+            self._waiting = None
+
+    def see_to(self, run: RunProgress) -> None:
+        """Do what is asked for, if anything is, while a run goes on.
+
+        Raises:
+            RunFailure: neither controller commands, or the run failed meanwhile.
+        """
+        if self._waiting is None:
+            return
+        (wanted, answer), self._waiting = self._waiting, None
+        self._running = True
+        try:
+            answer.set_result((True, self._exchange(wanted, run)))
+        except BaseException as error:
+            answer.set_result((False, str(error) or type(error).__name__))
+            if not isinstance(error, UserError):
+                raise
+        finally:
+            self._running = False
 
     async def _serve(self, request: Any, response: Any) -> Any:
+        given = {each.name: parameter_value_to_python(each.value) for each in request.parameters}
+        controller, file = given.pop("controller", ""), given.pop("params_file", "")
         result = response.result
-        try:
-            wanted = wanted_of(request.parameters)
-        except ValueError as error:
-            result.reason = str(error)
-            return response
-        if self._closed or self.under_way:
+        if not (isinstance(controller, str) and controller and isinstance(file, str)):
+            result.reason = "parameter controller: must be the name of a controller, or a class"
+        elif self._closed or self.under_way:
             result.reason = self._closed or "another exchange is under way"
-            return response
-        answer = Future()
-        self._waiting = wanted, answer
-        result.successful, result.reason = await answer
+        else:
+            answer = Future()
+            self._waiting = Wanted(controller, file, given), answer
+            result.successful, result.reason = await answer
         return response
 
+    def _exchange(self, wanted: Wanted, run: RunProgress) -> str:
+        """Let another controller command; a line about it. Raises UserError where the old one goes
+        on, and RunFailure where neither commands."""
+        old, began = self.controller, time.monotonic()
+        part = self._part_of(wanted)
+        new = part.name
+        self._commanders.append(new)
+        try:
+            self._permit(old)
+            self._bring_up(part, run)
+            moment = self._agree(old, new, run)
+        except BaseException as error:
+            if new in self._nodes.process_of:  # it never commanded
+                self._nodes.kill(new)
+            if isinstance(error, UserError):
+                self._nodes.record.add("refused", new, str(error))
+            raise
+        self._nodes.adopt(new)
+        self.controller = new
+        states = self._heard.hand_over
+        self._wait(lambda: states.get(new) == "commands" or run.look(), TAKEN_TIMEOUT)
+        if states.get(new) != "commands" and not run.look():
+            raise self._nodes.failure(new, "does not command")
+        self._nodes.record.add(
+            "exchanged", new, f"answers from {moment:.6f} s on, in place of {old}"
+        )
+        self._nodes.retire(old)
+        try:
+            self._permit(new)
+        except UserError as error:  # both may still publish
+            say(self._nodes.console, str(error), "yellow")
+        line = f"{new} commands in place of {old}"
+        say(self._nodes.console, f"{line}; {time.monotonic() - began:.1f} s after it was asked for")
+        return line
 
-def wanted_of(parameters: Sequence[ParameterMessage]) -> Wanted:
-    """What a request's parameters ask for.
+    def _part_of(self, wanted: Wanted) -> Part:
+        """The new controller's part, under a name that no node has."""
+        if self._system.simulated_time:
+            raise UserError(
+                "in lock-step all runs of a seed are equal, and the moment of an exchange would "
+                "differ: choose --controller, or --mode wall"
+            )
+        if self._other_controller is None:
+            raise UserError("this system has one controller")
+        try:
+            part = self._other_controller(wanted)
+        except UserError:
+            raise
+        except Exception as error:  # of somebody's own class; the robot goes on
+            raise UserError(f"{wanted.controller}: {type(error).__name__}: {error}") from None
+        # a bag tells nodes apart by name, and DDS does not forget a killed one at once
+        used = {*self._commanders, *(each.name for each in self._system.parts)}
+        name, number = part.name, 1
+        while name in used:
+            number += 1
+            name = f"{part.name}_{number}"
+        return replace(part, name=name, process="")
 
-    Raises:
-        ValueError: it names no controller.
-    """
-    given = {each.name: parameter_value_to_python(each.value) for each in parameters}
-    controller, file = given.pop("controller", ""), given.pop("params_file", "")
-    if not (isinstance(controller, str) and controller and isinstance(file, str)):
-        raise ValueError("parameter controller: must be the name of a controller, or a class")
-    return Wanted(controller, file, given)
+    def _bring_up(self, part: Part, run: RunProgress) -> None:
+        """Start, configure and activate the new controller; it hears, and says nothing."""
+        name, states = part.name, self._heard.hand_over
+        self._heard.listen_to(name)
+        process = self._nodes.start(part)
+        say(self._nodes.console, f"{name} is brought up beside {self.controller}")
+
+        def over() -> bool:
+            return process.has_ended() or run.look()
+
+        try:
+            if not self._nodes.answers(name, run_nodes.START_TIMEOUT, over):
+                raise self._nodes.failure(name, "did not start")
+            for change in (CONFIGURE, ACTIVATE):
+                self._nodes.change(name, change, over)
+            self._wait(lambda: states.get(name) == "ready" or over(), READY_TIMEOUT)
+            if states.get(name) != "ready":
+                what = "has not seen estimates, references and commands within"
+                raise self._nodes.failure(name, f"{what} {READY_TIMEOUT:.0f} s")
+        except RunFailure as failure:
+            raise UserError(str(failure)) from None
+
+    def _agree(self, old: str, new: str, run: RunProgress) -> float:
+        """Tell both one moment, and wait until it is over; returns it [s]."""
+        if run.ends_within(LEAD + TAKEN_TIMEOUT):
+            raise UserError("the run is about to end")
+        of_old, of_new = (self._asker(f"{name}/set_parameters_atomically") for name in (old, new))
+        moment = time.time() + LEAD
+        if line := of_new.refusal({"answer_from": moment}, ANSWER_TIME):
+            raise UserError(f"{new} did not agree to take over: {line}")
+        line = of_old.refusal({"answer_until": moment}, moment - time.time())
+        if line and time.time() < moment - _AGAIN:
+            raise UserError(f"{old} did not agree to hand over: {line}")
+        if line:  # it may have agreed
+            raise RunFailure(f"{old} did not hand over: {line}")
+        self._wait(lambda: time.time() > moment, LEAD)
+        return moment
+
+    def _permit(self, first: str) -> None:
+        """Tell the actuators who may command, where they must know: the one that does, and those
+        before, of whom DDS may still tell."""
+        if not self._system.actuators:
+            return
+        names = [first, *(name for name in self._commanders if name != first)]
+        full = [absolute(self._system.namespace, each) for each in names]
+        asker = self._asker(f"{self._system.actuators}/hand_over")
+        if line := asker.refusal({"commanders": full}, _QUESTION_TIMEOUT):
+            raise UserError(f"{self._system.actuators} does not permit it: {line}")
+
+    def _asker(self, service: str) -> "_Asker":
+        """One that its server knows; raises UserError where none answers."""
+        asker = self._askers.setdefault(service, _Asker(self._nodes.node, service, self._wait))
+        deadline = time.monotonic() + _QUESTION_TIMEOUT
+        while line := asker.refusal({}, _AGAIN):
+            if time.monotonic() > deadline:
+                raise UserError(line)
+        return asker
 
 
-class Asker:
+class _Asker:
     """Sets parameters of one node, or asks a service of that type.
 
     DDS loses the answer of a server that does not know this client yet: it is asked for nothing
@@ -135,91 +258,18 @@ class Asker:
     """
 
     def __init__(self, node: Node, service: str, wait: Wait) -> None:
-        """
-        Args:
-            node: that asks.
-            service: of rcl_interfaces/srv/SetParametersAtomically.
-            wait: spins the node until a condition holds; whether it did within a time [s].
-        """
+        """`wait` spins the node until a condition holds, for a time [s]."""
         self._service, self._wait = service, wait
         self._client = node.create_client(SetParametersAtomically, service)
-        self._destroy = lambda: node.destroy_client(self._client)
-
-    def __enter__(self) -> "Asker":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._destroy()
-
-    def meet(self, timeout: float) -> bool:
-        """Whether the server answers within a time [s]."""
-        deadline = time.monotonic() + timeout
-        while (left := deadline - time.monotonic()) > 0.0:
-            if self._wait(self._client.service_is_ready, left):
-                answer = self._client.call_async(SetParametersAtomically.Request())
-                if self._wait(answer.done, _AGAIN):
-                    return True
-        return False
 
     def refusal(self, values: Mapping[str, Any], timeout: float) -> str:
         """Why values were not accepted, or that no answer came within a time [s]; empty if they
         were."""
         messages = [Parameter(n, value=v).to_parameter_msg() for n, v in values.items()]
-        answer = self._client.call_async(SetParametersAtomically.Request(parameters=messages))
-        if not self._wait(answer.done, timeout):
-            return f"{self._service} did not answer within {timeout:.1f} s"
-        result = answer.result().result
-        return "" if result.successful else str(result.reason) or "no reason given"
-
-
-def permit(node: Node, actuators: str, commanders: Sequence[str], wait: Wait) -> None:
-    """Tell actuators who may command.
-
-    Args:
-        node: that asks.
-        actuators: name of their node.
-        commanders: full names, the one that commands first.
-        wait: see `Asker`.
-
-    Raises:
-        Refused: they do not agree.
-    """
-    with Asker(node, f"{actuators}/hand_over", wait) as asker:
-        line = "no answer"
-        if asker.meet(_QUESTION_TIMEOUT):
-            line = asker.refusal({"commanders": list(commanders)}, _QUESTION_TIMEOUT)
-    if line:
-        raise Refused(f"{actuators} does not permit it: {line}")
-
-
-def agree(node: Node, old: str, new: str, wait: Wait) -> float:
-    """Tell two controllers one moment, and wait until it is over; returns it [s].
-
-    Args:
-        node: that asks.
-        old, new: names of the controllers.
-        wait: see `Asker`.
-
-    Raises:
-        Refused: one of them does not agree; the old one goes on.
-        Lost: the old one may have agreed, and the new one not.
-    """
-    with (
-        Asker(node, f"{old}/set_parameters_atomically", wait) as of_old,
-        Asker(node, f"{new}/set_parameters_atomically", wait) as of_new,
-    ):
-        for name, asker in ((old, of_old), (new, of_new)):
-            if not asker.meet(_QUESTION_TIMEOUT):
-                raise Refused(f"{name} does not answer")
-        moment = time.time() + LEAD
-        if line := of_new.refusal({"answer_from": moment}, ANSWER_TIME):
-            of_new.refusal({"answer_from": 0.0}, ANSWER_TIME)
-            raise Refused(f"{new} did not agree to take over: {line}")
-        line = of_old.refusal({"answer_until": moment}, moment - time.time())
-        if line and time.time() < moment - _AGAIN:
-            of_new.refusal({"answer_from": 0.0}, _AGAIN)
-            raise Refused(f"{old} did not agree to hand over: {line}")
-        if line:
-            raise Lost(f"{old} did not hand over: {line}")
-        wait(lambda: time.time() > moment, LEAD)
-        return moment
+        if self._wait(self._client.service_is_ready, timeout):
+            request = SetParametersAtomically.Request(parameters=messages)
+            answer = self._client.call_async(request)
+            if self._wait(answer.done, timeout):
+                result = answer.result().result
+                return "" if result.successful else str(result.reason) or "no reason given"
+        return f"{self._service} did not answer within {timeout:.1f} s"

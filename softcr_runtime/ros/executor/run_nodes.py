@@ -12,7 +12,6 @@ from rich.console import Console
 
 from softcr_runtime.blocks.system import Part, System
 from softcr_runtime.console.terminal import FAILED, USER_ERROR, say
-from softcr_runtime.ros.executor.exchange import Wait
 from softcr_runtime.ros.executor.node_process import Exit, NodeProcess
 from softcr_runtime.ros.executor.node_services import (
     ACTIVATE,
@@ -44,6 +43,9 @@ EXIT_TIMEOUT = 5.0  # from SIGTERM to SIGKILL [s]
 
 _PARAMETERS = "parameters.yaml"
 
+Wait = Callable[[Callable[[], bool], float], bool]
+"""Spins a node until a condition holds; whether it did within a time [s]."""
+
 
 class RunNodes:
     """The nodes of a run, in the order in which they are configured.
@@ -51,10 +53,11 @@ class RunNodes:
     Attributes:
         names: of those that belong to the run now.
         processes: that they run in; the run ends where one of them ends.
-        process_of: the process of each node that was ever started.
+        process_of: the process of each node that was started and has not left the run.
         clients: ask a node for its state, and for changes of it, by name.
         ends: how nodes ended before they were asked to, by name.
         standby: controllers that command no more; the run continues without them.
+        node, system, record, console, wait: as below.
     """
 
     def __init__(
@@ -86,9 +89,9 @@ class RunNodes:
         self.clients: dict[str, LifecycleClient] = {}
         self.ends: dict[str, Exit] = {}
         self.standby: set[str] = set()
-        self._node, self._system, self._directory = node, system, directory
-        self._record, self._console, self._log_levels = record, console, log_levels
-        self._wait, self._wait_unwatched = wait, wait_unwatched
+        self.node, self.system, self._directory = node, system, directory
+        self.record, self.console, self._log_levels = record, console, log_levels
+        self.wait, self._wait_unwatched = wait, wait_unwatched
         self._sections: dict[str, Any] = {}
 
     def start_all(self) -> None:
@@ -97,9 +100,9 @@ class RunNodes:
         Raises:
             RunFailure: a node does not answer in time.
         """
-        self._write_parameters(self._system.parts)
+        self._write_parameters(self.system.parts)
         (self._directory / "log").mkdir()
-        for name, parts in self._system.processes.items():
+        for name, parts in self.system.processes.items():
             self.processes.append(self._process(name, parts))
         for name in self.names:
             self.connect(name)
@@ -116,14 +119,14 @@ class RunNodes:
 
     def connect(self, name: str) -> None:
         """Be able to ask a node that was started."""
-        self.clients[name] = LifecycleClient(self._node, name)
-        self._record.add("started", name, f"pid {self.process_of[name].pid}")
+        self.clients[name] = LifecycleClient(self.node, name)
+        self.record.add("started", name, f"pid {self.process_of[name].pid}")
 
     def adopt(self, name: str) -> None:
         """From now on a node that was started belongs to the run, which ends where it ends."""
         self.processes.append(self.process_of[name])
         self.names.append(name)
-        self._record.nodes.append(name)
+        self.record.nodes.append(name)
 
     def retire(self, name: str) -> None:
         """A node ends, and the run goes on; where it shares a process it stays there, inactive."""
@@ -136,29 +139,36 @@ class RunNodes:
             process.close()
             self.processes.remove(process)
             self.names.remove(name)
-            del self.clients[name]
+            del self.clients[name], self.process_of[name]
+
+    def kill(self, name: str) -> None:
+        """End a node that was started and does not belong to the run."""
+        process = self.process_of.pop(name)
+        process.close()
+        self.record.add("ended", name, str(process.exit()))
+        del self.clients[name]
 
     def answers(self, name: str, timeout: float, over: Callable[[], bool] = lambda: False) -> bool:
         """Whether a node tells its state within a time [s], or until it is over."""
-        return answers(self.clients[name], self._wait, timeout, over)
+        return answers(self.clients[name], self.wait, timeout, over)
 
-    def change(self, name: str, change: Change) -> None:
-        """Let a node change its state.
+    def change(self, name: str, change: Change, over: Callable[[], bool] = lambda: False) -> None:
+        """Let a node change its state; `over` ends the waiting.
 
         Raises:
             RunFailure: it does not.
         """
         answer = self.clients[name].request(change)
         timeout = CHANGE_TIMEOUTS[change]
-        if not self._wait(lambda: answer.done() or name in self.ends, timeout):
+        if not self.wait(lambda: answer.done() or name in self.ends or over(), timeout):
             raise self.failure(name, f"did not {change.verb} within {timeout:.0f} s")
         if name in self.ends:
             raise RunFailure(f"node {name} ended while {change.passing}")
-        if not answer.result().success:
+        if not (answer.done() and answer.result().success):
             # It runs on and refuses: it was given something it cannot work with.
             raise self.failure(name, f"did not {change.verb}", USER_ERROR)
         self.clients[name].state = change.goal
-        self._record.add(change.done, name)
+        self.record.add(change.done, name)
 
     def lower(self, name: str, change: Change) -> None:
         """A change on the way down, of a node in the state before it; what cannot be done is noted,
@@ -170,8 +180,8 @@ class RunNodes:
         try:
             self.change(name, change)
         except RunFailure as failure:
-            self._record.add("failed", name, str(failure))
-            say(self._console, str(failure), "yellow")
+            self.record.add("failed", name, str(failure))
+            say(self.console, str(failure), "yellow")
 
     def end_all(self) -> None:
         """Ask the processes that still run to end, and kill those that do not."""
@@ -190,7 +200,7 @@ class RunNodes:
                 process.send(signal.SIGKILL)
                 event, detail = "killed", f"{EXIT_TIMEOUT:.0f} s after SIGTERM"
             for name in process.names:
-                self._record.add(event, name, detail)
+                self.record.add(event, name, detail)
 
     def compute(self) -> bool:
         """Whether a process of the run computes now, or is suspended."""
@@ -198,12 +208,12 @@ class RunNodes:
 
     def close(self) -> None:
         """Leave no process of the run, and wait for none."""
-        for process in self.processes:
+        for process in {*self.process_of.values()}:
             process.close()
 
     def are_spare(self, names: Sequence[str]) -> bool:
         """Whether the run continues without these nodes."""
-        spare = {part.name for part in self._system.parts if part.spare} | self.standby
+        spare = {part.name for part in self.system.parts if part.spare} | self.standby
         return spare.issuperset(names)
 
     def failure(self, name: str, what: str, exit_code: int = FAILED) -> RunFailure:
@@ -215,7 +225,7 @@ class RunNodes:
     def _write_parameters(self, parts: Sequence[Part]) -> None:
         """Of all nodes that are, or ever were, part of the run."""
         for node in parts:
-            place = absolute(self._system.namespace, node.name)
+            place = absolute(self.system.namespace, node.name)
             self._sections[place] = {"ros__parameters": dict(node.parameters)}
         text = yaml.safe_dump(self._sections, sort_keys=False)
         (self._directory / _PARAMETERS).write_text(text, encoding="utf-8")
@@ -227,7 +237,7 @@ class RunNodes:
             self._directory / _PARAMETERS,
             self._directory / "log" / f"{name}.log",
             environment,
-            self._system.namespace,
+            self.system.namespace,
             self._log_levels,
         )
         self.process_of |= dict.fromkeys(process.names, process)

@@ -32,8 +32,7 @@ from softcr_runtime.console.terminal import (
 )
 from softcr_runtime.ros.context import start_ros
 from softcr_runtime.ros.executor.connections import missing_connections
-from softcr_runtime.ros.executor.controller_exchange import ControllerExchange, OtherController
-from softcr_runtime.ros.executor.exchange import SwitchService
+from softcr_runtime.ros.executor.exchange import ControllerExchange, OtherController
 from softcr_runtime.ros.executor.heard import Heard
 from softcr_runtime.ros.executor.node_process import Exit, NodeProcess
 from softcr_runtime.ros.executor.node_services import (
@@ -220,14 +219,14 @@ class Supervisor:
             while not run.look():
                 self._rest(REST_TIME)
                 self._turn()
-                self._switches.see_to(lambda wanted: self._exchange.exchange(wanted, run))
+                self._exchange.see_to(run)
         self._record.add("run_ended")
 
     # --- the way down ---
 
     def _take_down(self) -> None:
         self._going_down = True
-        self._switches.close("the run is over")
+        self._exchange.close("the run is over")
         self._nodes.lower(self._exchange.controller, DEACTIVATE)
         if self._active and self._record.error:
             self._wait(lambda: False, VENT_TIME)
@@ -256,7 +255,7 @@ class Supervisor:
     def _turn(self, watched: bool = True) -> None:
         """Look at everything once; a failure or a wish to end leaves as an exception."""
         self._executor.spin_once(timeout_sec=POLL_PERIOD)
-        if self._switches.under_way:  # rclpy polls a service that answers later
+        if self._exchange.under_way:  # rclpy polls a service that answers later
             time.sleep(_BREATH)
         self._relay_logs()
         self._check(watched)
@@ -368,7 +367,6 @@ class Supervisor:
         )
         self._executor.add_node(self._node)
         self._heard = Heard(self._node, self._system)
-        self._switches = SwitchService(self._node)
         self._nodes = RunNodes(
             self._node,
             self._system,
@@ -379,16 +377,7 @@ class Supervisor:
             self._wait,
             self._wait_unwatched,
         )
-        self._exchange = ControllerExchange(
-            self._node,
-            self._system,
-            self._nodes,
-            self._heard,
-            self._record,
-            self._console,
-            self._wait,
-            self._other_controller,
-        )
+        self._exchange = ControllerExchange(self._nodes, self._heard, self._other_controller)
         try:
             yield
         finally:
@@ -402,7 +391,6 @@ class Supervisor:
             yield
         finally:
             self._nodes.close()
-            self._exchange.close()
 
 
 def _titled(names: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from scipy.signal import savgol_coeffs
 
 from softcr_models import UserError
 from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
-from softcr_models.constant_curvature.tendons import Tendons
 from softcr_papers.dalenberg2024.apcc import (
     Apcc,
     ApccSettings,
@@ -26,6 +25,7 @@ from softcr_papers.dalenberg2024.apcc.inverse_kinematics import (
 )
 from softcr_papers.dalenberg2024.apcc.velocity import WindowVelocity
 from softcr_papers.dalenberg2024.regressor import regressor
+from softcr_papers.dalenberg2024.tendons import Tendons
 
 HANGING = np.diag([1.0, -1.0, -1.0, 1.0])
 CHAIN = ConstantCurvatureChain(3, base=HANGING)

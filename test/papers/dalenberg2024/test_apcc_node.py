@@ -14,12 +14,12 @@ from rclpy.parameter import Parameter  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
 from softcr_models.constant_curvature.kinematics import coverage_of  # noqa: E402
-from softcr_models.robots.robot import load_arm  # noqa: E402
 from softcr_papers.dalenberg2024.apcc.block import ESTIMATE, PLAN, POSES, SETPOINT, ApccBlock  # noqa: E402
+from softcr_papers.dalenberg2024.arm import load_arm  # noqa: E402
 from softcr_runtime.ros.block_node import block_node_class  # noqa: E402
 from softcr_runtime.ros.process import SupervisedExecutor  # noqa: E402
-from softcr_runtime.wire.arm_messages import (  # noqa: E402
-    poses_from_message,
+from softcr_runtime.wire.body_messages import (  # noqa: E402
+    pose_values_from_message,
     poses_to_message,
     tendons_from_message,
     tendons_to_message,
@@ -142,7 +142,8 @@ def test_the_node_steers_holds_and_calibrates(world):
     assert np.linalg.norm(tip - GOAL) < 5e-3
     assert node.diagnostic_values()["holding"] == ""
     fields = [field.name for field in outside.estimate().fields]
-    assert {"delta_x_1", "rest_length_3", "distance_3", "angle_1"} <= set(fields)
+    told = {f"parameter.{name}" for name in ("rest_length_3", "distance_3", "angle_1")}
+    assert {"state.coordinates", *told} <= set(fields)
 
     # a bent arm is no zero state
     answer = outside.calibrate()
@@ -195,14 +196,16 @@ def test_stale_poses_hold_the_last_command():
 
 def test_foreign_messages_are_refused():
     poses = ARM.model.pose(np.zeros(9), ARM.model_lengths, np.tri(3))
-    there = poses_from_message(poses_to_message(poses, 10**9), POSES, 3)
+    there = [
+        each.matrix for each in pose_values_from_message(poses_to_message(poses, 10**9), POSES, 3)
+    ]
     np.testing.assert_allclose(there, poses, atol=1e-15)
     with pytest.raises(MessageError, match="2 poses, must be 3"):
-        poses_from_message(poses_to_message(poses[:2], 10**9), POSES, 3)
+        pose_values_from_message(poses_to_message(poses[:2], 10**9), POSES, 3)
     broken = poses.copy()
     broken[1, 0, 3] = np.nan
     with pytest.raises(MessageError, match=r"position.x = nan must be finite"):
-        poses_from_message(poses_to_message(broken, 10**9), POSES, 3)
+        pose_values_from_message(poses_to_message(broken, 10**9), POSES, 3)
     setpoint = tip_to_message(GOAL, 1, "world")
     np.testing.assert_array_equal(tip_from_message(setpoint, SETPOINT, "world"), GOAL)
     with pytest.raises(MessageError, match=r"position\.x = inf must be finite"):

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcr_control.reference.tip_references import TipReferenceSettings, tip_reference
-from softcr_models.constant_curvature.arm import Arm
-from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
-from softcr_models.robots.robot import load_arm, load_robot
+from softcr_models.robots.robot import load_robot
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccSettings
+from softcr_papers.dalenberg2024.arm import Arm, load_arm
+from softcr_papers.dalenberg2024.arm_model import section_layout
+from softcr_papers.dalenberg2024.arm_plant import ArmPlant
+from softcr_papers.dalenberg2024.shape_error import shape_error
+from softcr_papers.dalenberg2024.tip_references import TipReferenceSettings, tip_reference
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.command_packets import CommandPacket
-from softcr_runtime.blocks.values import Pose
-from softcr_runtime.wire.arm_messages import (
-    arm_cloud_from_message,
-    arm_cloud_message,
-    poses_from_message,
+from softcr_runtime.blocks.values import Pose, StateEstimate
+from softcr_runtime.wire.body_messages import (
+    pose_values_from_message,
     tendon_state_from_message,
     tendons_from_message,
     tendons_to_message,
@@ -32,16 +32,14 @@ from softcr_runtime.wire.codecs import EXCHANGED, codec, expected_of
 from softcr_runtime.wire.messages import (
     MessageError,
     from_stamp,
-    named_numbers_message,
     pose_from_message,
 )
-from softcr_simulation.arm_plant import ArmPlant
 from softcr_tools.viewer.picture import Picture
 
 ARM = load_arm("dalenberg_robot1")
 FILE = config_directory() / "robots" / "dalenberg_robot1.yaml"
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
-NAMES = ARM.tendon_names
+NAMES = ARM.actuator_names
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -105,9 +103,9 @@ def test_a_file_of_tips_is_followed_and_one_out_of_reach_refused(tmp_path):
 
 def test_the_plant_hangs_still_in_balance_and_holds_without_commands():
     plant = ArmPlant(ARM, payload=0.25)
-    before = plant.measure(1)
+    before = plant.sensed(1)
     plant.advance(0.5)  # nobody commands
-    after = plant.measure(2)
+    after = plant.sensed(2)
     np.testing.assert_allclose(after.q, before.q, atol=1e-5)
     np.testing.assert_allclose(after.true_tip_pose[:2, 3], 0.0, atol=1e-9)
     # weight of arm and payload against springs and tendons
@@ -129,7 +127,7 @@ def test_motors_follow_and_cameras_have_noise_that_a_seed_repeats():
     for stamp in range(1, 60):
         for plant in (quiet, loud, again):
             plant.advance(0.02)
-        seen, noisy, same = (plant.measure(stamp).poses for plant in (quiet, loud, again))
+        seen, noisy, same = (plant.sensed(stamp).poses for plant in (quiet, loud, again))
         np.testing.assert_array_equal(noisy, same)
         errors.append(noisy[:, :3, 3] - seen[:, :3, 3])
         np.testing.assert_allclose(
@@ -137,8 +135,8 @@ def test_motors_follow_and_cameras_have_noise_that_a_seed_repeats():
         )
     assert 0.8e-3 < np.std(errors) < 1.2e-3
     # the first tendon runs along +x: pulling it bends the arm there
-    assert quiet.measure(61).true_tip_pose[0, 3] > 0.01
-    assert quiet.measure(61).lengths[0] < -1e-3
+    assert quiet.sensed(61).true_tip_pose[0, 3] > 0.01
+    assert quiet.sensed(61).lengths[0] < -1e-3
 
 
 def test_an_arm_that_diverges_says_so():
@@ -153,21 +151,18 @@ def test_an_arm_that_diverges_says_so():
 
 def test_arms_and_tendons_travel_and_foreign_ones_are_refused():
     random = np.random.default_rng(0)
-    q, lengths, left = random.normal(size=9), random.uniform(0.1, 0.3, 3), random.uniform(size=3)
-    arm = arm_cloud_from_message(arm_cloud_message(q, lengths, 7, left, 2 * left), "estimate/arm")
-    for found, sent in (
-        (arm.q, q), (arm.rest_lengths, lengths), (arm.distances, left), (arm.angles, 2 * left),
-    ):  # fmt: skip
-        np.testing.assert_array_equal(found, sent)
-    with pytest.raises(MessageError, match="3 sections, must be 2"):
-        arm_cloud_from_message(arm_cloud_message(q, lengths, 7), "estimate/arm", sections=2)
-    with pytest.raises(MessageError, match="must be above 0"):
-        arm_cloud_from_message(arm_cloud_message(q, -lengths, 7), "estimate/arm")
+    q, lengths = random.normal(size=9), random.uniform(0.1, 0.3, 3)
+    told = {f"rest_length_{k}": float(each) for k, each in enumerate(lengths, 1)}
+    wire = codec("estimate/state", expected_of(ARM, layout=section_layout(3)))
+    message = wire.encode(StateEstimate(q, told, layout=section_layout(3)), 7)
+    found = wire.decode(message)
+    np.testing.assert_array_equal(found.groups["coordinates"], q)
+    assert found.parameters == told
+    with pytest.raises(MessageError, match="are not those of the model"):
+        codec("estimate/state", expected_of(ARM, layout=section_layout(2))).decode(message)
     broken = np.where(np.arange(9) == 4, np.nan, q)
-    with pytest.raises(MessageError, match="delta_y_2 = nan must be finite"):
-        arm_cloud_from_message(arm_cloud_message(broken, lengths, 7), "estimate/arm")
-    with pytest.raises(MessageError, match="are not the sections of an arm"):
-        arm_cloud_from_message(named_numbers_message({"delta_x_1": 1.0}, 7), "estimate/arm")
+    with pytest.raises(MessageError, match="must be finite"):
+        wire.decode(wire.encode(StateEstimate(broken, told), 7))
     state = tendons_to_message(q, NAMES, 7, 2 * q)
     for found, sent in zip(tendon_state_from_message(state, "t", NAMES), (q, 2 * q), strict=True):
         np.testing.assert_array_equal(found, sent)
@@ -186,7 +181,7 @@ def recorded(tmp_path_factory):
     results = tmp_path_factory.mktemp("arm")
     command = [SOFTCR, "up", "simulation", "--robot", "dalenberg_robot1", "--mode", "lockstep"]
     command += ["--duration", str(DURATION), "--payload-kg", str(PAYLOAD), "--seed", str(SEED)]
-    command += ["--adaptation", str(ADAPTATION), "--results", str(results)]
+    command += ["--controller.adaptation", str(ADAPTATION), "--results", str(results)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=480)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "tip to setpoint" in ended.stdout
@@ -224,7 +219,7 @@ class PlainLoop:
             if command is not None:
                 self.plant.advance(PERIOD * 1e-9)
                 self.plant.follow(command)
-            measured = self.plant.measure(stamp)
+            measured = self.plant.sensed(stamp)
             # as they come out of the quaternions of their message
             poses = np.stack([Pose.of(pose).matrix for pose in measured.poses])
             target = source.at((stamp - PERIOD) * 1e-9)
@@ -258,7 +253,7 @@ def test_a_lockstep_run_is_the_plain_loop_to_the_bit(recorded, plain):
     for stamp in sorted(plain.commands)[:-1]:  # followed from the next cycle on
         followed = tendons_from_message(messages["tendon/sent"][stamp + PERIOD], "", NAMES)
         np.testing.assert_array_equal(followed, plain.commands[stamp])
-    for topic in ("tendon/state", "simulation/truth/arm", "estimate/arm", "reference/tip"):
+    for topic in ("tendon/state", "simulation/truth/state", "estimate/state", "reference/tip"):
         assert len(messages[topic]) >= len(plain.commands), topic
 
 
@@ -276,18 +271,18 @@ def test_the_report_holds_the_numbers_of_the_run(recorded, plain):
     lengths = plain.controller.rest_lengths
     assert summary["section_lengths_mm"] == pytest.approx(1e3 * lengths, rel=1e-9)
     commands = 1e3 * np.array([*plain.commands.values()])[:-1]  # that were followed
-    assert summary["tendons"]["commanded_min_mm"] == pytest.approx(commands.min())
+    assert summary["tendon"]["commanded_min_mm"] == pytest.approx(commands.min())
     assert summary["tendons"]["pull_max_n"] > 1.0
     assert summary["payload_kg"] == PAYLOAD
     assert summary["loops"]["apcc_controller"]["cycles"] == len(plain.commands)
     assert summary["node_deaths"] == []
     page = (recorded / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 8
+    assert page.count("data:image/png;base64,") == 10
     assert "E_shape" in page
 
 
 HEARD = (
-    "estimate/arm", "simulation/truth/arm", "mocap/arm/poses", "reference/tip", "tendon/sent",
+    "estimate/state", "simulation/truth/state", "mocap/body/poses", "reference/tip", "tendon/sent",
     "tendon/state",
 )  # fmt: skip
 
@@ -313,15 +308,15 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     hanging = [1.0, 0.0, 0.0, 0.0]  # half a turn about x
     np.testing.assert_allclose(np.abs(picture.truth.quaternions[0]), hanging, atol=1e-6)
     table = picture.table()
-    poses = poses_from_message(messages["mocap/arm/poses"][last], "", 3)
-    expected = np.linalg.norm(poses[-1, :3, 3] - plain.targets[last])
+    tip = pose_values_from_message(messages["mocap/body/poses"][last], "", 3)[-1].position
+    expected = np.linalg.norm(tip - plain.targets[last])
     assert table["measured_error"][-1] == pytest.approx(expected)
     assert table["commanded_tendon_1"][-1] == plain.commands[last - PERIOD][0]
     np.testing.assert_allclose(dots(picture)["target"].position, plain.targets[last])
     assert lines(picture)["truth"].points is not None
     assert lines(picture)["reference"].points is None  # a setpoint has no shape
     said = state_html(picture, last * 1e-9, {}) + values_html(picture, last * 1e-9)
-    assert "section lengths" in said
+    assert "rest length" in said
     assert "tendon_9" in said
     assert "compliance" not in said
 
@@ -333,7 +328,7 @@ def test_the_page_draws_an_arm(recorded):
     from softcr_tools.viewer.page import Page
 
     messages, picture = heard(recorded), Picture(ARM)
-    for stamp in sorted(messages["estimate/arm"])[-20:]:
+    for stamp in sorted(messages["estimate/state"])[-20:]:
         hear(picture, messages, stamp)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -369,7 +364,7 @@ def test_tendons_are_held_when_commands_stop():
     for cycle, samples in enumerate(({}, told, {}), start=1):
         clock = {CLOCK: Sample(CLOCK, cycle * period, None, 0.0)}
         list(block.tick(cycle * period, clock | samples))
-    np.testing.assert_array_equal(block.plant._plant.command, command)
+    np.testing.assert_array_equal(block.plant.command, command)
     assert block.warnings() == ["no tendon/plan: tendons held"]
     assert block.describe()["commands_stale"] == 1
     assert block.describe()["robot"]["name"] == "dalenberg_robot1"

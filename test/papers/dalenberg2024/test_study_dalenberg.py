@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_models.constant_curvature.shape_error import shape_error
 from softcr_models.errors import UserError
-from softcr_models.robots.robot import load_arm
+from softcr_papers.dalenberg2024.arm import load_arm
+from softcr_papers.dalenberg2024.shape_error import shape_error
 from softcr_papers.dalenberg2024.studies import (
     hardware_experiments,
     robot_1,

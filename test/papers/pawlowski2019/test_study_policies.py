@@ -14,20 +14,20 @@ from softcr_studies.loops.tracking_loop import FAST, controller_parameters
 
 def test_a_plant_differs_in_what_is_said_and_in_its_grid():
     one, two = load_robot("licher2025"), load_robot("two_segments")
-    stiffer = policies.difference(one, **robots.STIFFER)
-    assert stiffer.intervals == 20
-    assert policies.difference(two).intervals == 10
-    assert 1.0 / stiffer.mismatch.bending_compliance_factor == pytest.approx(1.05)
-    assert stiffer.mismatch.tip_mass_factor == 1.0
-    assert stiffer.tip_noise == 2e-4
-    assert policies.difference(one).mismatch.bending_compliance_factor == 1.0
-    heavier = policies.difference(one, **robots.OTHERS["tip mass +10 %"]).mismatch
-    assert (heavier.bending_compliance_factor, heavier.tip_mass_factor) == (1.0, 1.1)
+    stiffer = policies.plant_of(one, **robots.STIFFER)
+    assert stiffer.plant_intervals == 20
+    assert policies.plant_of(two).plant_intervals == 10
+    assert 1.0 / stiffer.errors.bending_factor == pytest.approx(1.05)
+    assert stiffer.errors.tip_mass_factor == 1.0
+    assert stiffer.errors.tip_noise == 2e-4
+    assert policies.plant_of(one).errors.bending_factor == 1.0
+    heavier = policies.plant_of(one, **robots.OTHERS["tip mass +10 %"]).errors
+    assert (heavier.bending_factor, heavier.tip_mass_factor) == (1.0, 1.1)
 
 
 def test_goals_are_tips_at_which_the_rod_stands():
     robot = load_robot("licher2025")
-    plant = policies.difference(robot)
+    plant = policies.plant_of(robot)
     goals = policies._goals(robot, plant, 2, np.random.default_rng(0))
     random = np.random.default_rng(0)
     pressures = 1e5 * random.uniform(0.05, 0.7, (2, 3))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from softcr_models import UserError
-from softcr_models.robots.robot import load_strain_arm
 from softcr_papers.valadas2024.learning.recordings import read_motion
 from softcr_papers.valadas2024.learning.simulated import simulated_motion
+from softcr_papers.valadas2024.strain.arm import load_strain_arm
 from softcr_tools import cli
 
 ONE = load_strain_arm("pcs_one_segment").numbers

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from softcr_control.shape_regulator import RegulatorGains, ShapeRegulator
 from softcr_models import UserError
-from softcr_models.robots.robot import load_strain_arm
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import simulate
-from softcr_models.strain.strain_model import LagrangianModel
+from softcr_papers.valadas2024.shape_regulator import RegulatorGains, ShapeRegulator
+from softcr_papers.valadas2024.strain.arm import load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import simulate
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel
 from softcr_papers.valadas2024.studies.control import GAINS
 
 ROBOT = load_strain_arm("pcs_two_segments")

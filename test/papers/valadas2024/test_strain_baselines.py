@@ -309,8 +309,8 @@ def count(network: torch.nn.Module) -> int:
 
 
 def test_rates_of_markers_are_derivatives_of_their_poses():
-    from softcr_models.robots.robot import load_strain_arm
     from softcr_papers.valadas2024.learning.simulated import simulated_motion
+    from softcr_papers.valadas2024.strain.arm import load_strain_arm
 
     numbers = load_strain_arm("pcs_two_segments").numbers
     starts = np.array([[10.0, 0.05, 0.02, -8.0, 0.0, 0.03]])

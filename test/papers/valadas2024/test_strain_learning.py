@@ -6,12 +6,6 @@ import numpy as np
 import pytest
 
 from softcr_models import UserError
-from softcr_models.robots.robot import load_strain_arm
-from softcr_models.strain.affine_curvature import affine_poses
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import simulate
-from softcr_models.strain.kinematics import StrainKinematics
-from softcr_models.strain.strain_model import LagrangianModel
 from softcr_papers.valadas2024.learning.basis import Basis, acceleration_rows, weak_rows
 from softcr_papers.valadas2024.learning.fusion import FusionSettings, fuse, fuse_to, sweep
 from softcr_papers.valadas2024.learning.learn import (
@@ -33,6 +27,12 @@ from softcr_papers.valadas2024.learning.shape_fit import (
 from softcr_papers.valadas2024.learning.simulated import simulated_motion, tip_errors
 from softcr_papers.valadas2024.learning.smoothing import Smoothing
 from softcr_papers.valadas2024.learning.sparsification import Stiffest, sparsify
+from softcr_papers.valadas2024.strain.affine_curvature import affine_poses
+from softcr_papers.valadas2024.strain.arm import load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import simulate
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel
 from softcr_papers.valadas2024.studies.robots import CASES, sine_torques
 
 ONE, TWO, _, STIFF_SHEAR, STIFF_BOTH = CASES

@@ -12,29 +12,31 @@ from domains import fresh_domain
 
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import Reference
-from softcr_control.reference.strain_references import SETPOINTS, StrainSetpoints, StrainSines
-from softcr_control.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_estimation.context import EstimationContext
-from softcr_estimation.shape_estimator import ShapeEstimator, ShapeSettings
 from softcr_models import UserError
-from softcr_models.robots.robot import load_robot, load_strain_arm
-from softcr_models.strain.arm import StrainArm
-from softcr_models.strain.dynamics import StrainDynamics
-from softcr_models.strain.integration import Integration, simulate
-from softcr_models.strain.strain_model import LagrangianModel, StrainModelSettings
+from softcr_models.model import Group, Layout
+from softcr_models.robots.robot import load_robot
 from softcr_papers.valadas2024.learning.bag_recordings import bag_motion
+from softcr_papers.valadas2024.shape_estimator import ShapeEstimator, ShapeSettings
+from softcr_papers.valadas2024.strain.arm import StrainArm, load_strain_arm
+from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
+from softcr_papers.valadas2024.strain.integration import Integration, simulate
+from softcr_papers.valadas2024.strain.strain_model import LagrangianModel, StrainModelSettings
+from softcr_papers.valadas2024.strain_plant import StrainPlant, StrainPlantSettings
+from softcr_papers.valadas2024.strain_references import SETPOINTS, StrainSetpoints, StrainSines
+from softcr_papers.valadas2024.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.blocks.values import ReferenceRows
+from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
-from softcr_simulation.strain_plant import StrainPlant, StrainPlantSettings
+from softcr_runtime.wire.topics import TRUTH
 from softcr_tools import cli
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.viewer.shape import size_of
+from softcr_tools.viewer.shape import hangs
 
 TWO = load_strain_arm("pcs_two_segments")
 STIFF = load_strain_arm("pcs_stiff_axial_shear")
@@ -82,8 +84,8 @@ def test_a_strain_robot_has_its_own_defaults_and_a_given_option_wins():
         ({"payload_kg": "0.1"}, "payload_kg = 0.1: has no meaning for robot"),
         ({"loads": "tip_pull"}, "has no meaning for robot"),
         ({"reference": "tip_circle"}, "gives only the tip, and the regulator needs strains"),
-        ({"reference": "goal"}, "is for rods and arms"),
-        ({"estimator": "cc"}, "is a rod's; must be one of shape, rod"),
+        ({"reference": "goal"}, "gives only the tip, and the regulator needs strains"),
+        ({"estimator": "cc"}, "is for a rod of soft segments"),
         ({"model_file": "pcs_one_segment"}, "is driven by bending_1, shear_1, axial_1, but robot"),
         ({"model_file": "pcs_none"}, "'pcs_none': unknown"),
         ({"controller": "strain_regulator", "controller.proportional": "1, 2"}, "proportional"),
@@ -109,12 +111,17 @@ def test_a_file_of_another_robot_is_refused_by_what_needs_strains():
             make()
 
 
+def section_of(size):
+    """The layout of a model that is none of strains."""
+    return Layout((Group("coordinates", np.arange(size), "m"),), np.ones(size))
+
+
 # --- messages -----------------------------------------------------------------------------------
 
 
 def test_torques_and_wanted_states_survive_their_messages():
     expected = expected_of(TWO, layout=MODEL.state)
-    assert expected.racks == TWO.markers
+    assert expected.bodies == TWO.markers
     assert expected.frame == "base"
     wire = codec("torque/command", expected)
     torques = np.linspace(-0.1, 0.2, 6)
@@ -138,11 +145,15 @@ def test_torques_and_wanted_states_survive_their_messages():
 
 def test_the_viewer_bends_a_robot_by_its_strains():
     picture = Picture(TWO)
-    truth = dict(zip(NAMES, STRAINS.tolist(), strict=True))
-    picture.hear("simulation/truth/strains", 1_000_000_000, truth, 1.0)
+    truth = StateEstimate(np.r_[STRAINS, np.zeros(6)], {}, layout=MODEL.state)
+    picture.hear(TRUTH, 1_000_000_000, truth, 1.0)
     tip = MODEL.observe(("tip",), np.r_[STRAINS, np.zeros(6)][None], None, np.ones((1, 3)))["tip"]
     np.testing.assert_allclose(picture.truth.positions[-1], tip[0, :, 3], atol=1e-12)
-    assert size_of(TWO) == (pytest.approx(0.17), 0.02, False)
+    assert (TWO.length, TWO.radius, hangs(TWO)) == (pytest.approx(0.17), 0.02, False)
+    foreign = StateEstimate(np.zeros(2), {}, layout=section_of(2))
+    picture.hear("estimate/state", 1_000_000_000, foreign, 1.0)
+    picture.hear("estimate/shape", 1_000_000_000, (Pose(np.ones(3), np.eye(4)[3]),), 1.0)
+    assert picture.shape_topic == "estimate/shape"  # a state of another model has no shape
     assert [each.unit for each in picture.inputs_shown] == ["mN m", "N", "N"] * 2
 
 
@@ -177,7 +188,7 @@ def test_the_plant_is_the_robot_with_other_numbers_under_held_torques():
         plant.follow(torque)
         plant.advance(0.02)
         measured = plant.measure(1)
-        found = np.array([measured["simulation/truth/strains"][name] for name in NAMES])
+        found = measured[TRUTH].state[:6]
         assert (np.abs(found - state[:6]) < [4e-4, 1e-5, 1e-5] * 2).all()
         np.testing.assert_array_equal(measured["torque/state"], torque)  # what acted until now
     assert len(measured["mocap/body/poses"]) == TWO.markers
@@ -334,8 +345,7 @@ def run(tmp_path_factory):
 
 def test_the_regulator_bends_the_robot_to_its_setpoint(run):
     log, _ = run
-    truth = list(log["simulation/truth/strains"].values())[-1]
-    found = np.array([truth[name] for name in NAMES])
+    found = list(log[TRUTH].values())[-1].state[:6]
     scale = np.array([60.0, 0.3, 0.3] * 2)
     assert (np.abs(found - SETPOINTS[0]) / scale).max() < 0.02
     plans = list(log["torque/plan"].values())
@@ -354,10 +364,8 @@ def test_a_bag_is_a_motion_to_learn_from(run):
     stamps = sorted(log["torque/state"])
     for k in (10, 50, 100):
         np.testing.assert_array_equal(motion.torques[0, k], log["torque/sent"][stamps[k]])
-    truth = log["simulation/truth/strains"][stamps[100]]
-    own = StrainDynamics(TWO.numbers).kinematics.poses(
-        np.array([truth[name] for name in NAMES]), motion.places
-    )
+    truth = log[TRUTH][stamps[100]].state[:6]
+    own = StrainDynamics(TWO.numbers).kinematics.poses(truth, motion.places)
     np.testing.assert_allclose(motion.poses[0, 100], own, atol=1e-9)
 
 
@@ -382,8 +390,8 @@ def test_the_filter_on_the_model_finds_how_the_plant_differs():
     last = list(log["estimate/state"].values())[-1]
     # seed 1, 100 frames: within 3 %; the file's value is 10 % off
     assert last.parameters["stiffness_factor"] == pytest.approx(1.1, rel=0.03)
-    truth = log["simulation/truth/strains"][max(log["estimate/state"])]
-    error = last.state[:6] - [truth[name] for name in NAMES]
+    truth = log[TRUTH][max(log["estimate/state"])]
+    error = last.state[:6] - truth.state[:6]
     assert np.abs(error[[0, 3]]).max() < 0.1
     assert np.abs(error[[1, 2, 4, 5]]).max() < 2e-3
 
@@ -406,7 +414,7 @@ def test_a_lockstep_run_is_replayed_to_the_bit_and_reported(tmp_path):
     assert summary["strains"]["linear_setpoint_error"] < 0.02
     assert summary["estimate_tip_aed_mm"] < 0.5
     signals = read_signals(Bag(tmp_path / "latest" / "bag"))
-    assert len(signals.signal("simulation/truth/strains", "bending_1")) == 600
+    assert len(signals.signal(TRUTH, "state")) == 600
     assert len(signals.signal("estimate/shape", "positions"))  # drawn for other programs
     words = ["replay", str(tmp_path / "latest"), "--controller"]
     done = subprocess.run([*softcr, *words], capture_output=True, text=True, timeout=400, env=own)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from softcr_models.strain.kinematics import strains_between
+from softcr_papers.valadas2024.strain.kinematics import strains_between
 from softcr_papers.valadas2024.studies import exact_rod, fusion, regression, rod_motion
 from softcr_papers.valadas2024.studies.robots import CASES, sine_torques
 from softcr_studies.frame.study import Cell

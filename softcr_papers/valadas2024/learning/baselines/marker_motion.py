@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.strain.kinematics import StrainKinematics
 from softcr_papers.valadas2024.learning.simulated import SimulatedMotion
+from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
 
 
 @dataclass(frozen=True, eq=False)
