@@ -17,6 +17,7 @@ from softcr_control.predictive.polish import cheapest, gauss_newton_proposals
 from softcr_models.chain.device_chain import source_of as chain_source
 from softcr_models.chain.memory import ChainMemory
 from softcr_models.cuda.compiler import compiled
+from softcr_models.cuda.module import Module as OnGpu
 from softcr_models.errors import UserError
 
 
@@ -216,6 +217,11 @@ def test_every_kernel_compiles_within_its_bounds(tmp_path, architecture):
         assert each.registers <= 128, name
         assert each.spilled == 0, name
         assert each.stack == 0, name
+
+
+def test_where_no_gpu_is_one_line_says_so():
+    with pytest.raises(UserError, match="kernels on the device cpu: allowed is a GPU"):
+        OnGpu(source(), torch.device("cpu"))
 
 
 # -- on a GPU --------------------------------------------------------------------------------------

@@ -19,12 +19,17 @@ class Module:
     A kernel's parameters are pointers, and behind them one structure that says the rest.
 
     Raises:
-        UserError: there is no compiler, or the GPU does not take what it made.
+        UserError: the device is none, there is no compiler, or the GPU does not take what it made.
     """
 
     def __init__(self, text: str, device: torch.device) -> None:
         """Compiles the text for the device, unless that was done before, and loads it."""
-        from cuda.bindings import driver
+        if device.type != "cuda":
+            raise UserError(f"kernels on the device {device}: allowed is a GPU")
+        try:
+            from cuda.bindings import driver
+        except ImportError as error:
+            raise UserError(f"CUDA: {error}: pip install 'softcr[cuda]'") from None
 
         self._driver, self._device = driver, device
         major, minor = torch.cuda.get_device_capability(device)

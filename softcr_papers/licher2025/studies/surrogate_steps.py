@@ -12,7 +12,6 @@ import torch
 
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.predictive.nempc import Nempc, NempcSettings
-from softcr_control.predictive.nempc_torch import NempcTorch
 from softcr_control.reference.references import Reference
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -110,23 +109,16 @@ def _network_steps(network: DDPINN, rod: CosseratRod, batch: int) -> Iterator[tu
 
 
 def _ticks(network: DDPINN, card: Card, rod: CosseratRod) -> Iterator[tuple[str, Work]]:
-    """Controllers by what they predict with; arrays pass through the processor, tensors do not."""
-
-    def surrogate() -> SurrogatePrediction:
-        return SurrogatePrediction(rod.robot, copy.deepcopy(network), card, "cpu")
-
-    yield "exact rod", _tick(Nempc, RodPrediction(rod, substeps=1))
-    if network.architecture.shapes != "shared":
-        yield "network, arrays", _tick(Nempc, surrogate())
-        return
-    for kind, what in ((Nempc, "arrays"), (NempcTorch, "tensors")):
-        yield f"network, {what}", _tick(kind, surrogate())
+    """Controllers by what they predict with, on the processor."""
+    yield "exact rod", _tick(RodPrediction(rod, substeps=1))
+    surrogate = SurrogatePrediction(rod.robot, copy.deepcopy(network), card, "cpu")
+    yield "network, arrays", _tick(surrogate)
 
 
-def _tick(kind: type[Nempc], prediction: RodModel) -> Work:
+def _tick(prediction: RodModel) -> Work:
     """From an estimate at rest to a command towards a bent rod."""
     rod = prediction.rod
-    controller = kind(ControlContext(rod.robot, prediction, PERIOD), TICK)
+    controller = Nempc(ControlContext(rod.robot, prediction, PERIOD), TICK)
     goal = rod.equilibrium(_pressures(rod, 1, 1)[0, 0])
     rows, tip = controller.rows, rod.tip_pose(goal)[:3, 3]
     reference = Reference(0.0, PERIOD, np.tile(goal, (rows, 1)), np.tile(tip, (rows, 1)))

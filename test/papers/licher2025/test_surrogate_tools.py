@@ -79,7 +79,7 @@ def test_times_alone_name_every_way_and_tick(capsys):
     said = " ".join(capsys.readouterr().out.split())
     for way in ("exact rod, float32, batch 147", "network, folded, batch 1000"):
         assert f"{way}: median" in said
-    for way in ("exact rod", "network, arrays", "network, tensors"):
+    for way in ("exact rod", "network, arrays"):
         assert f"NEMPC tick x 7: {way}, batch 40: median" in said
 
 
