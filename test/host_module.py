@@ -13,12 +13,12 @@ from softcr_models.cuda import module
 
 COMPILER = shutil.which("g++")
 OPTIONS = ("-O1", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-Wno-unknown-pragmas")
-_FOLDER = Path(tempfile.mkdtemp(prefix="softcr_kernels_"))
+_FOLDER = tempfile.TemporaryDirectory(prefix="softcr_kernels_")  # gone with this process
 
 
-def library_of(text, folder=_FOLDER):
+def library_of(text, folder=None):
     """The kernels of a text, as a library of C functions."""
-    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.so"
+    path = Path(folder or _FOLDER.name) / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.so"
     if not path.exists():
         path.with_suffix(".cpp").write_text(text)
         command = [COMPILER, *OPTIONS, str(path.with_suffix(".cpp")), "-o", str(path)]
