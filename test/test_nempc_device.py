@@ -310,7 +310,7 @@ def test_a_candidate_without_a_future_is_not_chosen(model, motion):
     assert all(np.isfinite(answer.predicted_tips).all() for answer in answers)
 
 
-def test_a_model_on_a_gpu_gets_tensors_unless_a_cost_term_knows_none(model, monkeypatch):
+def test_a_model_on_a_gpu_gets_tensors_unless_a_cost_term_knows_none(model, monkeypatch, capsys):
     def kind(**numbers):
         chosen = NempcSettings(population=16, **numbers)
         return type(NempcBackend.made(ControlContext(ROBOT, model, PERIOD), chosen))
@@ -320,5 +320,10 @@ def test_a_model_on_a_gpu_gets_tensors_unless_a_cost_term_knows_none(model, monk
     assert kind() is NempcTorch
     obstacles = CostSettings(obstacles="ball")
     assert kind(costs=obstacles) is Nempc
+    told = capsys.readouterr().err
+    assert told == (
+        "softcr: warning: costs.obstacles: none on a GPU; allowed on the device cpu: the "
+        "population is computed on the processor\n"
+    )
     with pytest.raises(UserError, match=r"costs\.obstacles: none on a GPU"):
         make(NempcTorch, model, obstacles)

@@ -3,6 +3,7 @@
 from softcr_control.observation import ControlContext
 from softcr_control.predictive.nempc import Nempc, NempcSettings
 from softcr_models.errors import UserError
+from softcr_runtime.console.terminal import warn
 
 
 class NempcBackend(Nempc):
@@ -17,6 +18,6 @@ class NempcBackend(Nempc):
 
             try:
                 return NempcTorch(context, settings)
-            except UserError:  # arrays travel to the GPU and back
-                pass
+            except UserError as error:  # arrays travel to the GPU and back
+                warn(f"{error}: the population is computed on the processor")
         return Nempc(context, settings)

@@ -56,7 +56,6 @@ class CudaRodPrediction(RodPrediction):
         rod: CosseratRod,
         substeps: int = 2,
         single_precision: bool = True,
-        retries: bool = True,
     ) -> None:
         """A model of `rod` on the GPU.
 
@@ -64,7 +63,6 @@ class CudaRodPrediction(RodPrediction):
             rod: the rod.
             substeps: of a period of 70 Hz.
             single_precision: whether rollouts are computed and returned in float32.
-            retries: whether a step that does not hold is done again, rather than NaN.
 
         Raises:
             UserError: if there is no GPU that can be used, the line says what is missing; or the
@@ -72,7 +70,6 @@ class CudaRodPrediction(RodPrediction):
         """
         resolve_device("cuda", "rod")
         super().__init__(rod, substeps, single_precision)
-        self._retries = retries
         self.device = torch.device("cuda", 0)
         self.tensor_type = torch.float32 if single_precision else torch.float64
         self._precise = Kernels(rod, np.float64, self.device)
@@ -183,7 +180,7 @@ class CudaRodPrediction(RodPrediction):
             return
         pieces = linearisations(dt)
         run = self._run(dt / pieces)
-        finest = doublings_of(run) if self._retries else 0
+        finest = doublings_of(run)
         quick = self._quick if out.dtype == torch.float32 else self._precise
         at_once = min(finest, QUICK_DOUBLINGS) if quick is not self._precise else finest
         call = Call.of(

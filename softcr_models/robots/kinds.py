@@ -7,6 +7,7 @@ of the group `softcr.kinds`, whose value is a `Kind`; the papers' folders do so,
 a `Kind` imports nothing of softcr but this one, because the table is made before all others.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -141,6 +142,8 @@ UNREADABLE: dict[str, str] = {}
 
 for _point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
     try:
-        KINDS.setdefault(_point.name, _point.load())
+        _kind = _point.load()
+        if KINDS.setdefault(_point.name, _kind) != _kind:
+            warnings.warn(f"kind of {_point.value}: {_point.name!r} is taken already", stacklevel=1)
     except Exception as _error:  # whatever somebody's package raises; told when it is asked for
         UNREADABLE[_point.name] = f"kind of {_point.value}: {in_a_line(_error)}"
