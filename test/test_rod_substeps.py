@@ -1,11 +1,15 @@
 """`softcr up` takes the sub-steps that a robot needs at its limits and rates, and says so."""
 
+import math
+
 import pytest
+import yaml
 
 from softcr_models import UserError, load_robot
+from softcr_models.rod_model.rest import rest_of
 from softcr_models.rod_model.substeps import substep_errors
 from softcr_tools.running import rod_substeps
-from softcr_tools.running.rod_substeps import with_needed_substeps
+from softcr_tools.running.rod_substeps import HARD_TO_HOLD, with_needed_substeps
 from softcr_tools.running.run_options import SimulationOptions
 
 
@@ -51,3 +55,33 @@ def test_a_robot_beyond_all_sub_steps_is_refused(monkeypatch):
     monkeypatch.setattr(rod_substeps, "LARGEST_ERROR", {"estimator": 1e-9, "controller": 1.0})
     with pytest.raises(UserError, match="robot tendon_arm: its inputs at their rates move it too"):
         told_and_chosen(options_of(robot="tendon_arm"))
+
+
+def column(share):
+    """A slender column whose weight is a share of the one under which it buckles.
+
+    Greenhill (1881): q L^3 = 7.837 EI, of a column clamped at its foot with a weight q [N/m].
+    """
+    robot = load_robot("licher2025").replace(tip_mass=1e-9, shear_compliance=1e-6)
+    (segment,) = robot.segments
+    area = math.pi / 4 * (segment.outer_diameter**2 - segment.inner_diameter**2)
+    area -= sum(each.area for each in robot.actuators)  # chambers are hollow
+    weight = segment.density * area * robot.gravity
+    compliance = share * 7.837 / (weight * robot.length**3)
+    return robot.replace(bending_compliance=compliance, dilatation_compliance=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95, 1.05])
+def test_a_column_stays_at_rest_up_to_the_weight_under_which_it_buckles(share):
+    rest = rest_of(column(share), 10)
+    assert rest.stays == (share < 1.0)
+    assert (rest.moved > HARD_TO_HOLD) == (share > 0.7)
+
+
+def test_a_robot_that_may_fall_is_told_before_the_start(tmp_path):
+    limits = {"minimum": 0.0, "maximum": 1e3, "maximum_rate": 1e3}
+    robot = column(1.05).replace(pressure_limits=limits)
+    path = tmp_path / "column.yaml"
+    path.write_text(yaml.safe_dump(robot.model_dump(mode="json", exclude_none=True)))
+    lines, _ = told_and_chosen(options_of(robot=str(path)))
+    assert "may fall and not be followed: it does not stay at rest under its own" in lines[0]

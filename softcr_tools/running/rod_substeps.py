@@ -1,4 +1,4 @@
-"""Sub-steps of filter and controller for a robot: measured before the start, taken, and told."""
+"""A rod before the start: sub-steps of filter and controller, and a rest that is hard to hold."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import Robot, load_robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
+from softcr_models.rod_model.rest import STIFFNESS_ERROR, TILT_ERROR, rest_of
 from softcr_models.rod_model.substeps import CHOICES, substep_errors
 from softcr_runtime.settings import registry
 from softcr_tools.running.option_checks import NOBODY
@@ -19,6 +20,11 @@ step is done again: a filter corrects its prediction in the next tick, a control
 steps that are judged too long are done again in both."""
 
 
+HARD_TO_HOLD = 0.05
+"""A resting tip that errors of stiffness or mounting move farther is told of, as a share of the
+length [-]."""
+
+
 def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> RunOptions:
     """Options whose filter and controller take the sub-steps that the robot needs at its limits.
 
@@ -26,7 +32,7 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
 
     Args:
         options: of a run.
-        tell: told a line where more sub-steps than usual are taken.
+        tell: told a line where more sub-steps than usual are taken, and where the robot may fall.
 
     Raises:
         UserError: no number of sub-steps is enough.
@@ -36,6 +42,7 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
     if not isinstance(robot, Robot):
         return options
     try:
+        _tell_of_rest(robot, tell)
         errors = substep_errors(
             robot, _PERIOD, enough=min(LARGEST_ERROR.values()), usual=max(roles.values())
         )
@@ -59,6 +66,20 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
                 f"is fast at its limits and rates: {needed / usual:.2g} times the usual computation"
             )
     return options.model_copy(update={"plugin_settings": chosen})
+
+
+def _tell_of_rest(robot: Robot, tell: Callable[[str], None]) -> None:
+    """A line where a robot is likely to fall, before it does."""
+    stays, moved = rest_of(robot)
+    why = [] if stays else ["it does not stay at rest under its own weight"]
+    if moved > HARD_TO_HOLD:
+        where = f"by {100 * moved:.0f} % of the length" if moved < 1.0 else "to somewhere else"
+        why.append(
+            f"{100 * STIFFNESS_ERROR:.0f} % of stiffness, or {TILT_ERROR:g} deg of its base, move "
+            f"its resting tip {where}"
+        )
+    if why:
+        tell(f"robot {robot.name} may fall and not be followed: {', and '.join(why)}")
 
 
 def _roles(options: RunOptions) -> dict[str, int]:
