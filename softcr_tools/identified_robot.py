@@ -44,12 +44,12 @@ def run(
     console, intervals = console or Console(), intervals or stages.model_intervals(robot)
     sources = ", ".join(map(str, recordings))
     material = stages.read_material(recordings, robot)
-    with _directory_of_results(results) as directory:
+    with directory_of_results(results) as directory:
         with threadpool_limits(limits=1, user_api="blas"), Progress(console) as progress:
             try:
                 found = stages.identify(robot, material, intervals, progress.tell, anyway)
             except UnlikeRobot as error:
-                console.print(_residuals(error.misfits))
+                console.print(residuals(error.misfits))
                 raise
             errors = _compare(robot, found.robot, material, intervals, directory)
         cells = _cells(robot, found)
@@ -58,7 +58,7 @@ def run(
         for row in cells:
             table.add_row(*row[:-1])
         console.print(table)
-        console.print(_residuals(found.misfits))
+        console.print(residuals(found.misfits))
         for name in found.not_excited:
             say(console, f"the recordings do not excite {name}: it stays as in the file", "yellow")
         for warning in found.warnings:
@@ -118,7 +118,7 @@ class Progress:
 
 
 @contextmanager
-def _directory_of_results(results: Path) -> Iterator[Path]:
+def directory_of_results(results: Path) -> Iterator[Path]:
     """A new directory; what ends early leaves no empty one."""
     directory = new_run_directory(results)
     try:
@@ -129,9 +129,9 @@ def _directory_of_results(results: Path) -> Iterator[Path]:
         raise
 
 
-def _residuals(found: Sequence[Misfit]) -> Table:
-    """What is left of each group beside its noise."""
-    title = "root mean square residual of each coordinate"
+def residuals(found: Sequence[Misfit], of: str = "") -> Table:
+    """What is left of each group beside its noise, `of` some part of the recordings."""
+    title = f"root mean square residual of each coordinate{of}"
     table = Table("measured", "", "residual", "noise", "ratio", title=title, box=box.SIMPLE_HEAD)
     for each in found:
         style = "red" if each.bad else "yellow" if each.suspicious else ""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.console.terminal import compile_kernels
 from softcr_runtime.settings.command_line import RobotName, command
@@ -15,6 +16,8 @@ def identify(
     /,
     *,
     robot: RobotName = "licher2025",
+    find: str = "",
+    hold_out: list[Path] | None = None,
     anyway: bool = False,
     results: Path = Path("results"),
 ) -> int:
@@ -52,9 +55,17 @@ def identify(
     like the first guess can have produced are refused, and the error names the mistake that would
     explain them: other units, swapped axes, a rotated frame, inputs in another order.
 
+    With --find the recording itself is unknown, too: what of the inputs acts, where the cameras
+    have the base, where the markers sit. Each of these has a prior, so that a dozen configurations
+    at rest suffice and what they do not tell stays at the first guess; --find all looks for
+    everything. Judge the result by what is held out.
+
     Args:
         recordings: bags and CSV files.
         robot: first guess, by name or YAML file.
+        find: what is looked for with priors, at rest, separated by commas: stiffness, taper,
+            density, tip_mass, lever_arms, gains, offsets, registration, markers; or all.
+        hold_out: recordings that the result is judged by and not fitted to, with --find.
         anyway: write the robot file even if the recordings do not fit it.
         results: directory of the results.
 
@@ -63,6 +74,15 @@ def identify(
     """
     console = Console()
     compile_kernels(console)
+    if find:
+        from softcr_tools import recorded_arm  # brings kernels with it
+
+        held = list(hold_out or ())
+        guess, folder = load_robot(robot), results / "identification"
+        recorded_arm.run(guess, recordings, held, find, folder, console, anyway)
+        return 0
+    if hold_out:
+        raise UserError("--hold-out: only with --find")
     from softcr_tools.identified_robot import run  # brings kernels with it
 
     run(load_robot(robot), recordings, results / "identification", None, console, anyway)

@@ -54,7 +54,7 @@ CHAIN_SCALES = {"-": 0.5, "rad": 0.05, "m": 2.5e-3}
 
 def identifiable(robot: Robot) -> tuple[Identifiable, ...]:
     """Everything that can be identified of a robot, in the order in which it is told."""
-    content = _content(robot)
+    content = content_of(robot)
     return tuple(
         each for each in _all(robot) if each.scale or _value(content, each.places[0]) > 0.0
     )
@@ -91,7 +91,7 @@ def parameters_of(robot: Robot, names: Sequence[str]) -> np.ndarray:
     Raises:
         UserError: this robot has no such number.
     """
-    content = _content(robot)
+    content = content_of(robot)
     return np.array([_value(content, each.places[0]) for each in chosen_of(robot, names)], float)
 
 
@@ -101,7 +101,7 @@ def with_parameters(robot: Robot, names: Sequence[str], values: Sequence[float])
     Raises:
         UserError: a value that is not allowed, or this robot has no such number.
     """
-    content = _content(robot)
+    content = content_of(robot)
     for each, number in zip(chosen_of(robot, names), values, strict=True):
         value, before = float(number), _value(content, each.places[0])
         for place in each.places:
@@ -165,7 +165,7 @@ def _chain_parameters(robot: Robot) -> list[Parameter]:
     return [parameter for _, part in elements for parameter in part]
 
 
-def _content(robot: Robot) -> dict[str, Any]:
+def content_of(robot: Robot) -> dict[str, Any]:
     """Of its file with `segments`, and with all values of its chain; a copy."""
     content = with_segments(robot.model_dump(mode="json"))
     if chained := _chain_parameters(robot):

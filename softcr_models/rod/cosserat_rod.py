@@ -346,10 +346,12 @@ class CosseratRod:
         inputs: np.ndarray,
         parameters: np.ndarray | None = None,
         loads: Sequence[PointLoad] = (),
+        near: np.ndarray | None = None,
     ) -> np.ndarray:
         """The steady state (nx,) reached by raising inputs (m,) and loads slowly from zero.
 
-        Newton's method on the exact linearisation, inputs raised in as many pieces as it needs.
+        Newton's method on the exact linearisation, inputs raised in as many pieces as it needs;
+        with a state `near` (nx,) of another steady state, from there at once if that succeeds.
 
         Raises:
             EquilibriumError: with the inputs, if there is none.
@@ -360,7 +362,7 @@ class CosseratRod:
         self._rod(loads)  # what cannot act is told before the search
         if parameters is not None:
             parameters = self._parameters("equilibrium", parameters, None)
-        return statics.equilibrium(self, target, parameters, loads)
+        return statics.equilibrium(self, target, parameters, loads, near)
 
     def stability(
         self,

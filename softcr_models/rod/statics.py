@@ -31,14 +31,22 @@ def equilibrium(
     inputs: np.ndarray,
     parameters: np.ndarray | None,
     loads: Sequence[PointLoad],
+    near: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The steady state (nx,) reached by raising inputs (m,) and loads slowly from zero.
+    """The steady state (nx,) reached by raising inputs (m,) and loads slowly from zero, or from
+    the state `near` (nx,) at once, where that succeeds.
 
     Raises:
         EquilibriumError: with the inputs, if there is none, or the rod is pressed to nothing on the
             way, or turns too far for its grid.
     """
     scales = _load_scales(rod, inputs, loads)
+    if (
+        near is not None
+        and (state := _newton(rod, near, inputs, parameters, loads, scales)) is not None
+    ):
+        _require_possible(rod, state, parameters)
+        return state
 
     def weighed(state, fraction):
         return _newton(_lightened(rod, fraction), state, 0.0 * inputs, parameters, (), scales)

@@ -1,0 +1,219 @@
+"""What is not known of an arm that was recorded, each with how far off a first guess usually is.
+
+The robot's own numbers are among it, and how the recording was made: what of an input acts, where
+the cameras have the base, where on the body the markers sit. All unknowns are zero at the first
+guess.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from softcr_models.errors import UserError
+from softcr_models.files.yaml_files import validated
+from softcr_models.identification.identifiable import content_of
+from softcr_models.identification.measured_groups import POSITION, Group
+from softcr_models.robots.parts import Tapered
+from softcr_models.robots.robot import Robot
+from softcr_models.rod.description import pose_sensors, rod_inputs
+
+FACTOR = "factor"
+"""Unit of an unknown that is the logarithm of a factor."""
+
+OFFSETS_SHARE = 0.05
+"""Of an actuator's range: how far off the zero of a reading usually is, or friction holds [-]."""
+
+
+class Unknown(NamedTuple):
+    """One number that is looked for.
+
+    Attributes:
+        name: unlike every other's.
+        unit: SI, or FACTOR.
+        deviation: standard deviation of a first guess [unit; of a factor its logarithm's].
+    """
+
+    name: str
+    unit: str
+    deviation: float
+
+    def told(self, value: float) -> float:
+        """The factor of a logarithm; any other value as it is."""
+        return float(np.exp(value)) if self.unit == FACTOR else float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A robot, and how it was recorded.
+
+    Attributes:
+        robot: that moved.
+        gains, offsets: (m,) an input acts as gain * (reading - offset), a tendon never below zero
+            [-; Pa, N].
+        position, rotation: (3,) place and rotation vector of the robot's base in the frame of the
+            recorded positions [m, rad].
+    """
+
+    robot: Robot
+    gains: np.ndarray
+    offsets: np.ndarray
+    position: np.ndarray
+    rotation: np.ndarray
+
+    def acting(self, inputs: np.ndarray) -> np.ndarray:
+        """(T, m) inputs that act, of readings (T, m) [Pa, N]."""
+        acting = self.gains * (inputs - self.offsets)
+        tendons = [each.type == "tendon" for each in self.robot.actuators]
+        return np.where(tendons, np.maximum(acting, 0.0), acting)
+
+    def as_recorded(self, group: Group, values: np.ndarray) -> np.ndarray:
+        """(T, 3) of a group as it is recorded, of values in the robot's base frame."""
+        return self.placed(values) if group.unit == "m" else values
+
+    def placed(self, positions: np.ndarray) -> np.ndarray:
+        """(T, 3) positions in the frame of the recording, of those in the base frame [m]."""
+        turned: np.ndarray = positions @ Rotation.from_rotvec(self.rotation).as_matrix().T
+        return self.position + turned
+
+
+def unknowns_of(
+    robot: Robot, families: Sequence[str], groups: Sequence[Group]
+) -> tuple[Unknown, ...]:
+    """The unknowns of some families.
+
+    Args:
+        robot: the first guess.
+        families: names of FAMILIES.
+        groups: that were recorded; only the markers among them have unknown places.
+
+    Raises:
+        UserError: there is no such family.
+    """
+    for name in families:
+        if name not in FAMILIES:
+            raise UserError(f"{name}: not to be found; allowed are {', '.join(FAMILIES)}")
+    return tuple(
+        each for name in FAMILIES if name in families for each in FAMILIES[name](robot, groups)
+    )
+
+
+def recorded_as(robot: Robot, values: Mapping[str, float]) -> Recorded:
+    """A robot and its recording at values of unknowns, by name; absent ones are zero.
+
+    Raises:
+        UserError: a robot that cannot be.
+    """
+    count = len(robot.actuators)
+
+    def own(pattern: str) -> np.ndarray:
+        return np.array([values.get(pattern.format(k + 1), 0.0) for k in range(count)])
+
+    def of_axes(pattern: str) -> np.ndarray:
+        return np.array([values.get(pattern.format(axis), 0.0) for axis in "xyz"])
+
+    return Recorded(
+        _changed(robot, values),
+        np.exp(own("gain_{}")),
+        own("offset_{}"),
+        of_axes("base_{}"),
+        of_axes("base_turn_{}"),
+    )
+
+
+def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
+    content = content_of(robot)
+    segments, lengths = content["segments"], np.array([each.length for each in robot.segments])
+    middles = (np.cumsum(lengths) - 0.5 * lengths) / lengths.sum()
+    taper, stiffness = values.get("taper", 0.0), values.get("stiffness", 0.0)
+    for segment, middle in zip(segments, middles, strict=True):
+        softer = float(np.exp(-stiffness - taper * (middle - 0.5)))
+        for name in ("bending", "dilatation", "shear", "torsion"):
+            place, value = f"{name}_compliance", segment.get(f"{name}_compliance")
+            if isinstance(value, list):
+                segment[place] = [softer * each for each in value]
+            elif value is not None:
+                segment[place] = softer * value
+        segment["density"] *= float(np.exp(values.get("density", 0.0)))
+    content["tip_mass"] = max(0.0, content["tip_mass"] + values.get("tip_mass", 0.0))
+    farther, ending = (
+        float(np.exp(values.get(name, 0.0))) for name in ("lever_arms", "end_lever_arms")
+    )
+    for actuator in content["actuators"]:
+        actuator["lever_arm"] *= farther
+        if "end_lever_arm" in actuator.get("routing", {}):
+            actuator["routing"]["end_lever_arm"] *= farther * ending
+    for sensor in content["sensors"]:
+        if sensor["type"] == "pose":
+            moved = [values.get(f"{sensor['name']}_{axis}", 0.0) for axis in "xyz"]
+            sensor["offset"] = [a + b for a, b in zip(sensor["offset"], moved, strict=True)]
+    return validated(Robot, content, f"robot {robot.name}")
+
+
+Make = Callable[[Robot, Sequence[Group]], list[Unknown]]
+
+
+def _one(name: str, unit: str, deviation: float) -> Make:
+    return lambda robot, groups: [Unknown(name, unit, deviation)]
+
+
+def _tip_mass(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown("tip_mass", "kg", max(0.3 * robot.tip_mass, 2e-3))]
+
+
+def _lever_arms(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    tapered = any(isinstance(getattr(each, "routing", None), Tapered) for each in robot.actuators)
+    ends = [Unknown("end_lever_arms", FACTOR, 0.3)] if tapered else []
+    return [Unknown("lever_arms", FACTOR, 0.1), *ends]
+
+
+def _gains(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown(f"gain_{k + 1}", FACTOR, 0.15) for k in range(len(robot.actuators))]
+
+
+def _offsets(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    limits = rod_inputs(robot)
+    spans = OFFSETS_SHARE * (np.asarray(limits.high) - limits.low)
+    units = ["N" if each.type == "tendon" else "Pa" for each in robot.actuators]
+    return [
+        Unknown(f"offset_{k + 1}", unit, float(span))
+        for k, (unit, span) in enumerate(zip(units, spans, strict=True))
+    ]
+
+
+def _registration(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    places = [Unknown(f"base_{axis}", "m", 5e-3) for axis in "xyz"]
+    return [*places, *(Unknown(f"base_turn_{axis}", "rad", 0.05) for axis in "xyz")]
+
+
+def _markers(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    recorded = [each.name.removesuffix(POSITION) for each in groups]
+    names = [name for name in pose_sensors(robot) if name in recorded]
+    return [Unknown(f"{name}_{axis}", "m", 5e-3) for name in names for axis in "xyz"]
+
+
+FAMILIES: Mapping[str, Make] = {
+    "stiffness": _one("stiffness", FACTOR, 0.5),
+    "taper": _one("taper", FACTOR, 0.5),
+    "density": _one("density", FACTOR, 0.2),
+    "tip_mass": _tip_mass,
+    "lever_arms": _lever_arms,
+    "gains": _gains,
+    "offsets": _offsets,
+    "registration": _registration,
+    "markers": _markers,
+}
+"""Name -> what is unknown. `stiffness` of the whole rod, `taper` its logarithm's change from base
+to tip, `gains` and `offsets` of the actuators, `registration` of the base in the frame of the
+cameras, `markers` where the sensors of type pose sit."""
+
+
+def in_words(unknown: Unknown, value: float, deviation: float) -> str:
+    """Value and standard deviation, for the eyes of a person."""
+    if unknown.unit == FACTOR:
+        return f"x {np.exp(value):.4g} +- {100 * deviation:.2g} %"
+    shown: Any = {"m": (1e3, "mm"), "kg": (1e3, "g")}.get(unknown.unit, (1.0, unknown.unit))
+    factor, unit = shown
+    return f"{factor * value:.3g} +- {factor * deviation:.2g} {unit}"

@@ -1,0 +1,178 @@
+"""An arm found in recordings of it at rest, with how it was recorded: see `identify --find`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import yaml
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from softcr_estimation.identification import stages
+from softcr_estimation.identification.misfits import in_words, misfits, worst
+from softcr_models.errors import UserError
+from softcr_models.identification.measured_groups import Group
+from softcr_models.identification.prior_fit import (
+    PriorFit,
+    centre_lines,
+    predicted_at_rest,
+    prior_fit,
+)
+from softcr_models.identification.rod_identification import Recording, Work, fitted_groups
+from softcr_models.identification.unknowns import FAMILIES, Recorded, unknowns_of
+from softcr_models.identification.unknowns import in_words as value_in_words
+from softcr_models.robots.robot import Robot
+from softcr_runtime.console.panels import panels
+from softcr_runtime.console.results import point_latest_to
+from softcr_runtime.console.terminal import say
+from softcr_tools.identified_robot import Progress, directory_of_results, residuals
+
+ALL = "all"
+_POINTS = 40  # of a drawn centre line
+_TOLD = 0.5  # of a prior's variance: less was told by the recordings than by the guess [-]
+
+
+def run(
+    robot: Robot,
+    recordings: Sequence[Path],
+    held_out: Sequence[Path],
+    find: str,
+    results: Path,
+    console: Console,
+    anyway: bool = False,
+) -> PriorFit:
+    """Find families of unknowns, from a first guess; see `identify`.
+
+    A robot file, `recorded.yaml` with what acts and where the base is, a report and a figure go to
+    a new directory in `results`.
+
+    Raises:
+        UserError: a recording cannot be used, has no rests, or does not fit such a robot.
+    """
+    families = list(FAMILIES) if find.strip() == ALL else [w.strip() for w in find.split(",")]
+    fitted = _rests(recordings, robot)
+    judged = _rests(held_out, robot) if held_out else None
+    groups = fitted_groups(robot, fitted)
+    unknowns = unknowns_of(robot, families, groups)
+    with directory_of_results(results) as directory:
+        work = Work()
+        with threadpool_limits(limits=1, user_api="blas"), Progress(console) as progress:
+
+            def tell(share: float) -> None:
+                work.done, work.expected = share, 1.0
+                progress.tell("fit", work)
+
+            tell(0.0)
+            fit = prior_fit(robot, fitted, groups, unknowns, tell)
+        parts = {"fitted": fitted} | ({"held out": judged} if judged is not None else {})
+        lines = [line for name, part in parts.items() for line in _judged(name, part, fit, groups)]
+        console.print(_table(robot, fit))
+        found = misfits(
+            "rest", robot, fitted, predicted_at_rest(fit.recorded, fitted.inputs, groups)
+        )
+        console.print(residuals(found, ", fitted"))
+        if bad := [each for each in found if each.bad]:
+            each = worst(bad)
+            line = (
+                f"the robot does not fit: {each.group.name} is "
+                f"{in_words(each.group, each.residual)} off; {stages.UNEXPLAINED}"
+            )
+            if not anyway:
+                raise UserError(line)
+            lines.append(f"warning: {line}")
+        if fit.lost:
+            lines.append(f"warning: no steady state in {fit.lost} of {len(fitted)} rows")
+        little = [
+            unknown.name for unknown, told in zip(unknowns, fit.told, strict=True) if told < _TOLD
+        ]
+        if little:
+            lines.append(f"mostly as guessed, the recordings tell little of {', '.join(little)}")
+        for line in lines:
+            say(console, line)
+        sources = ", ".join(map(str, recordings))
+        comments = [
+            f"Found by softcr from {sources}; first guess {robot.name}.",
+            *_told(fit),
+            *lines,
+        ]
+        stages.write_robot(fit.recorded.robot, directory / "identified.yaml", comments)
+        content = yaml.safe_dump(_as_content(fit.recorded), sort_keys=False)
+        (directory / "recorded.yaml").write_text(content, encoding="utf-8")
+        report = [
+            f"# {robot.name}, found in {sources}",
+            "",
+            *(f"- {line}" for line in comments[1:]),
+        ]
+        (directory / "report.md").write_text("\n".join(report) + "\n", encoding="utf-8")
+        _draw(fit, parts, groups, directory)
+        point_latest_to(directory)
+    say(console, f"robot file: {directory / 'identified.yaml'}")
+    say(console, f"report: {directory / 'report.md'}")
+    return fit
+
+
+def _rests(paths: Sequence[Path], robot: Robot) -> Recording:
+    static = stages.read_material(paths, robot).static
+    if not len(static):
+        raise UserError(f"{', '.join(map(str, paths))}: holds no configuration at rest")
+    return replace(static, period=0.0)
+
+
+def _judged(name: str, part: Recording, fit: PriorFit, groups: Sequence[Group]) -> list[str]:
+    """Mean distances of positions, and what is left of other groups."""
+    seen = predicted_at_rest(fit.recorded, part.inputs, groups)
+    lines = []
+    for group in groups:
+        off = np.linalg.norm(seen[group.name] - part.outputs[group.name], axis=1)
+        if np.isfinite(off).any():
+            told = in_words(group, float(np.nanmean(off)))
+            lines.append(f"{name}: {group.name} {told} off on the mean of {len(part)} rows")
+    return lines
+
+
+def _told(fit: PriorFit) -> list[str]:
+    rows = zip(fit.unknowns, fit.values.values(), fit.deviations, strict=True)
+    return [f"{each.name}: {value_in_words(each, value, float(std))}" for each, value, std in rows]
+
+
+def _table(robot: Robot, fit: PriorFit) -> Table:
+    title = f"{robot.name}, with one standard deviation"
+    table = Table("unknown", "found", "told by the recordings", title=title, box=box.SIMPLE_HEAD)
+    for line, told in zip(_told(fit), fit.told, strict=True):
+        name, _, value = line.partition(": ")
+        table.add_row(name, value, f"{100 * told:.0f} %")
+    return table
+
+
+def _as_content(recorded: Recorded) -> dict[str, list[float]]:
+    return {
+        "gains": recorded.gains.tolist(),
+        "offsets": recorded.offsets.tolist(),
+        "base_position": recorded.position.tolist(),
+        "base_rotation_vector": recorded.rotation.tolist(),
+    }
+
+
+def _draw(
+    fit: PriorFit, parts: dict[str, Recording], groups: Sequence[Group], directory: Path
+) -> None:
+    """Centre lines and recorded positions from two sides, a column for each part."""
+    planes = ((0, 2), (1, 2))
+    labels = ["z [m] over x [m]", "z [m] over y [m]"]
+    with panels(directory / "rests.png", labels, len(parts), x="[m]", height=4.0) as grid:
+        for column, (name, part) in zip(
+            np.reshape(grid, (len(planes), -1)).T, parts.items(), strict=True
+        ):
+            shapes = centre_lines(fit.recorded, part.inputs, _POINTS)
+            for axes, (across, along) in zip(column, planes, strict=True):
+                axes.plot(shapes[..., across].T, shapes[..., along].T, "C0-", lw=0.8)
+                for group in groups:
+                    if group.unit == "m":
+                        values = part.outputs[group.name]
+                        axes.plot(values[:, across], values[:, along], "k.", ms=4)
+                axes.set_aspect("equal")
+                axes.invert_yaxis()
+            column[0].set_title(name)
