@@ -31,7 +31,7 @@ from softcr_models.errors import UserError
 from softcr_models.kernel_cache import cache_home
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_studies.frame.code_version import code_version
-from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.loops.closed_loop import mean_error_mm, open_loop
 from softcr_studies.loops.tracking_loop import (
     BASELINE,
     PERIOD,
@@ -43,7 +43,6 @@ from softcr_studies.loops.tracking_loop import (
     sampled_reference,
     with_errors,
 )
-from softcr_studies.loops.virtual_runs import open_loop
 
 VALIDATION = (
     (ReferenceSettings(kind="trajectory", frequencies=(0.15, 0.5, 1.1)), 6.0),
