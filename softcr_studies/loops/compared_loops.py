@@ -62,9 +62,9 @@ LOCK_IN_METRICS = (
 LOCK_IN_EXPLAINED = (
     f"Silent lock-in counts estimates from {LOCKED_IN_FROM:g} s after the beginning, or the event, "
     "on: the share of them whose truth lies outside what the filter believes with the probability "
-    "of three standard deviations (0.27 % of a sound filter's estimates do) while it tells no warning. A "
-    "plant of other structure has no true bending compliance in the model's sense: what its file "
-    "says is compared. "
+    "of three standard deviations (0.27 % of a sound filter's estimates do) while it tells no "
+    "warning. A plant of other structure has no true bending compliance in the model's sense: what "
+    "its file says is compared. "
 )
 
 PLAIN, CHAINED = "licher2025", "licher2025_chain"
