@@ -19,7 +19,11 @@ NAMED = PAPERS
 COMMANDED = ("licher2025", "pawlowski2019", "valadas2024")
 
 # `ros2 run softcr NAME` and the module that it runs, with what follows it.
-NODES = runpy.run_path("softcr_tools/ros/executables.py")["NODES"]
+NODES = {
+    name: module
+    for package in ("softcr_tools/ros", "softcr_papers")
+    for name, module in runpy.run_path(f"{package}/executables.py")["NODES"].items()
+}
 
 
 _NODE = """\
@@ -169,6 +173,7 @@ setup(
             "strain = softcr_papers.valadas2024.strain.strain_model:LagrangianModel",
             "reference = softcr_papers.pawlowski2019.reference.reference_model:ReferenceModel",
         ],
+        "softcr.nodes": ["papers = softcr_papers.executables:NODES"],
         "softcr.names": [f"{paper} = softcr_papers.{paper}.names:NAMES" for paper in NAMED],
         "softcr.studies": [f"{paper} = softcr_papers.{paper}.studies" for paper in PAPERS],
     },
