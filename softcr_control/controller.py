@@ -21,10 +21,9 @@ from pydantic import BaseModel, Field
 
 from softcr_control.command import Command
 from softcr_control.command_limits import limit_command
-from softcr_control.controller_file import controller_settings, named_settings
+from softcr_control.controller_file import controller_settings, defaults_on, named_settings
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
-from softcr_control.predictive.model_defaults import defaults_on
 from softcr_control.reference.approach import Approach
 from softcr_control.reference.references import Reference, as_rotations
 from softcr_models.model import TIP, counts_and_warnings, nominal_parameters

@@ -27,8 +27,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.bags.signals import NodeStatus, Signal, read_signals
-from softcr_runtime.wire.force_clouds import FORCE_FIELDS
-from softcr_runtime.wire.rod_clouds import ROD_FIELDS
+from softcr_runtime.wire.rod_clouds import FORCE_FIELDS, ROD_FIELDS
 from softcr_runtime.wire.topics import TOPICS
 from softcr_tools import report
 from softcr_tools.report.page import Summary, filled

@@ -3,9 +3,8 @@
 import pytest
 
 from softcr_models import UserError, load_robot
-from softcr_models.rod_model.substeps import substep_errors
 from softcr_tools.running import rod_substeps
-from softcr_tools.running.rod_substeps import with_needed_substeps
+from softcr_tools.running.rod_substeps import substep_errors, with_needed_substeps
 from softcr_tools.running.run_options import SimulationOptions
 
 
