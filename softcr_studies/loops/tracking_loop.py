@@ -16,7 +16,6 @@ import numpy as np
 
 from softcr_control.controller import ControllerBlock, ControllerBlockSettings
 from softcr_control.controller_file import named_settings
-from softcr_control.koopman.lqr import KoopmanDesign, KoopmanLqr
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_control.reference.block import ReferenceBlock, ReferenceBlockSettings
@@ -38,6 +37,7 @@ from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Result
+from softcr_studies.koopman.lqr import KoopmanDesign, KoopmanLqr
 from softcr_studies.loops.closed_loop import (
     ESTIMATOR,
     REFERENCE,
@@ -362,4 +362,4 @@ def _reference(
 
 
 _KEPT = ("simulation/truth/rod", "reference/rod", "estimate/rod", "estimate/tip/pose")
-_BASELINE_PLACE = "softcr_control.koopman.lqr:KoopmanLqr"
+_BASELINE_PLACE = "softcr_studies.koopman.lqr:KoopmanLqr"

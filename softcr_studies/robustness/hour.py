@@ -18,7 +18,6 @@ from softcr_control.reference.references import SampledReference
 from softcr_models import load_robot
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.virtual_run import run_blocks
-from softcr_simulation.errors.drifting_plant import DriftingPlant, between, worst_drift
 from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import (
     Cell,
@@ -48,6 +47,7 @@ from softcr_studies.loops.tracking_loop import (
     reference_of,
     tip_sigmas,
 )
+from softcr_studies.robustness.drifting_plant import DriftingPlant, between, worst_drift
 
 _TURN = 2.0  # of the motion to 1.5 Hz, whose sines are of 0.5, 1 and 1.5 Hz [s]
 _FADED = 4.0  # from here on it repeats itself [s]

@@ -20,7 +20,7 @@ from scipy.signal import cont2discrete, lfilter
 from softcr_models import CosseratRod, Robot, load_robot
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.section import MAX_INTERVALS
-from softcr_runtime.bags.motion_bag import write_motion_bag
+from softcr_papers.licher2025.studies.motion_bag import write_motion_bag
 from softcr_runtime.console.panels import panels
 from softcr_studies.frame.study import Cell, Metric, Result, Results, Row, Study
 from softcr_studies.loops.tracking_loop import PERIOD

@@ -18,13 +18,13 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from softcr_models.devices import gpu_name, processor_name, resolve_device
 from softcr_models.errors import UserError
-from softcr_models.files import checkpoints
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, relaxation_times_of, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.freed_memory import keep_freed_memory
+from softcr_papers import checkpoints
 from softcr_papers.licher2025.training import initial_network, training_data
 from softcr_papers.licher2025.training.device_optimisers import (
     DeviceAdam,

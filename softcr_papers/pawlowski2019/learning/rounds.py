@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softcr_models.files import checkpoints
+from softcr_papers import checkpoints
 from softcr_papers.pawlowski2019.learning.evaluation import Figures, Judgement, judge
 from softcr_papers.pawlowski2019.learning.fitted_search import FittedSearch
 from softcr_papers.pawlowski2019.learning.gradient import GradientSearch

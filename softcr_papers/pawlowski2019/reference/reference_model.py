@@ -7,12 +7,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.errors import UserError
-from softcr_models.lie import se3
 from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter, nominal_parameters
 from softcr_models.model_base import ModelBase
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import SHAPE, rod_inputs
 from softcr_models.rod_model.rod_model import rod_robot
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference.actuator_lines import section_wrench
 from softcr_papers.pawlowski2019.reference.implicit_motion import (
     TOLERANCE,
