@@ -163,6 +163,9 @@ setup(
         "softcr.commands": [
             f"{each} = softcr_papers.{each}.commands:COMMANDS" for each in COMMANDED
         ],
+        "softcr.kernels": [
+            "constant_curvature = softcr_papers.constant_curvature.warm_up:PARTS",
+        ],
         "softcr.kinds": [
             "arm = softcr_papers.dalenberg2024.kind:ARM",
             "strain = softcr_papers.valadas2024.kind:STRAIN",

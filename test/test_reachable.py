@@ -33,6 +33,7 @@ def started():
     found = {*COMMANDS, *map(module_of, study_files().values())}
     for group in (
         "softcr.commands",
+        "softcr.kernels",
         "softcr.kinds",
         "softcr.models",
         "softcr.names",

@@ -22,7 +22,7 @@ from rosbags.interfaces import (
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_models import load_robot
-from softcr_models.constant_curvature.kinematics import coordinates_of_tip
+from softcr_models.arcs import coordinates_of_tip
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic

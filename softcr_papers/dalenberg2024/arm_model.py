@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.errors import UserError
 from softcr_models.model import (
     TIP,
@@ -24,6 +23,7 @@ from softcr_models.model import (
 )
 from softcr_models.model_base import ModelBase
 from softcr_models.rod.description import SHAPE
+from softcr_papers.constant_curvature.kinematics import coverage_of
 from softcr_papers.dalenberg2024.arm import Arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 

@@ -5,20 +5,20 @@ loop over all candidates.
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import root
 
-from softcr_models.constant_curvature.kernel import kernels
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter
 from softcr_models.model_base import ModelBase
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import BASE_WRENCH, SHAPE, rod_inputs
 from softcr_models.rod_model.rod_model import rod_robot
+from softcr_papers.constant_curvature.kernel import kernels
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 STIFFNESS_RANGE = 5.0
@@ -57,6 +57,7 @@ class ConstantCurvatureSection(ModelBase):
     """
 
     Settings = SectionSettings
+    kernels: ClassVar = ("constant_curvature",)
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from softcr_models.constant_curvature.kinematics import coordinates_of_tip
+from softcr_models.arcs import coordinates_of_tip
 from softcr_models.plugins import load_class
 from softcr_models.robots.kinds import KINDS, AnyRobot, ShownInput
 from softcr_models.robots.robot import robot_of

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import kernels
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_models.errors import UserError
+from softcr_papers.constant_curvature.kernel import kernels
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_papers.dalenberg2024.apcc.adaptation import Adaptation, adapted
 from softcr_papers.dalenberg2024.apcc.inference import Inference, infer
 from softcr_papers.dalenberg2024.apcc.inverse_kinematics import (

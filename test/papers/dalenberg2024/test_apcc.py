@@ -8,7 +8,7 @@ from scipy.linalg import logm, null_space
 from scipy.signal import savgol_coeffs
 
 from softcr_models import UserError
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_papers.dalenberg2024.apcc import (
     Apcc,
     ApccSettings,
