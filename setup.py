@@ -178,6 +178,7 @@ setup(
         ],
         "softcr.nodes": ["papers = softcr_papers.executables:NODES"],
         "softcr.names": [f"{paper} = softcr_papers.{paper}.names:NAMES" for paper in NAMED],
+        "softcr.reports": ["arc = softcr_papers.mehl2024.arc_report:ArcReport"],
         "softcr.studies": [f"{paper} = softcr_papers.{paper}.studies" for paper in PAPERS],
     },
     zip_safe=False,

@@ -38,6 +38,7 @@ def started():
         "softcr.models",
         "softcr.names",
         "softcr.nodes",
+        "softcr.reports",
     ):
         found |= {point.module for point in entry_points(group=group)}
     for folder in ("examples", "launch", "docs"):

@@ -163,3 +163,22 @@ def section_pose(
     """
     chain = ConstantCurvatureChain(1, radius)
     return chain.pose(q, np.asarray(rest_length)[..., None], np.asarray(fraction)[..., None])
+
+
+def coordinates_of_tip(
+    position: np.ndarray, rest_length: np.ndarray | float, radius: float
+) -> np.ndarray:
+    """(..., 3) coordinates q [m] of the one arc from the origin, along z, to a tip (..., 3) [m].
+
+    Mehl et al. invert (1) by Newton's method; here is the solution it converges to: the chord
+    leans by theta / 2, and its length is L sin(theta / 2) / (theta / 2). Angles below pi; the tip
+    must lie above the base, z > 0.
+    """
+    x, y, z = np.moveaxis(np.asarray(position, float), -1, 0)
+    across = np.hypot(x, y)
+    half = np.arctan2(across, z)
+    # half / across, smooth through the straight pose
+    ratio = np.where(across > 1e-9 * np.abs(z), half / np.where(across > 0.0, across, 1.0), 1.0 / z)
+    length = np.sqrt(across**2 + z**2) / np.sinc(half / np.pi)
+    delta = 2.0 * radius * ratio
+    return np.stack([delta * x, delta * y, length - rest_length], axis=-1)

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
-from softcr_models.arcs import arc_poses
 from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot
 from softcr_runtime.wire.frames import base_in_world
@@ -64,7 +64,10 @@ def _of_arc(robot: Robot) -> ShapeMaker:
 
     def make(value: Any, stamp: int) -> Shape:
         q = np.array([value[name] for name in ("delta_x", "delta_y", "elongation")])
-        poses = arc_poses(q, robot.length, 0.5 * robot.outer_diameter, _ARC_POINTS)
+        bend = q[:2] / (0.5 * robot.outer_diameter)
+        twist = np.array([0.0, 0.0, robot.length + q[2], -bend[1], bend[0], 0.0])
+        parts = np.linspace(0.0, 1.0, _ARC_POINTS)
+        poses = np.array([pin.exp6(part * twist).homogeneous for part in parts])
         poses[:, 2, 3] += above
         return _of_poses(poses, stamp)
 
