@@ -19,7 +19,11 @@ NAMED = PAPERS
 COMMANDED = ("licher2025", "pawlowski2019", "valadas2024")
 
 # `ros2 run softcr NAME` and the module that it runs, with what follows it.
-NODES = runpy.run_path("softcr_tools/ros/executables.py")["NODES"]
+NODES = {
+    name: module
+    for package in ("softcr_tools/ros", "softcr_papers")
+    for name, module in runpy.run_path(f"{package}/executables.py")["NODES"].items()
+}
 
 
 _NODE = """\
@@ -159,6 +163,9 @@ setup(
         "softcr.commands": [
             f"{each} = softcr_papers.{each}.commands:COMMANDS" for each in COMMANDED
         ],
+        "softcr.kernels": [
+            "constant_curvature = softcr_papers.constant_curvature.warm_up:PARTS",
+        ],
         "softcr.kinds": [
             "arm = softcr_papers.dalenberg2024.kind:ARM",
             "strain = softcr_papers.valadas2024.kind:STRAIN",
@@ -169,7 +176,9 @@ setup(
             "strain = softcr_papers.valadas2024.strain.strain_model:LagrangianModel",
             "reference = softcr_papers.pawlowski2019.reference.reference_model:ReferenceModel",
         ],
+        "softcr.nodes": ["papers = softcr_papers.executables:NODES"],
         "softcr.names": [f"{paper} = softcr_papers.{paper}.names:NAMES" for paper in NAMED],
+        "softcr.reports": ["arc = softcr_papers.mehl2024.arc_report:ArcReport"],
         "softcr.studies": [f"{paper} = softcr_papers.{paper}.studies" for paper in PAPERS],
     },
     zip_safe=False,

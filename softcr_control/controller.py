@@ -21,11 +21,9 @@ from pydantic import BaseModel, Field
 
 from softcr_control.command import Command
 from softcr_control.command_limits import limit_command
-from softcr_control.controller_file import controller_settings, named_settings
-from softcr_control.hand_over import HandOver, HandOverSettings
+from softcr_control.controller_file import controller_settings, defaults_on, named_settings
 from softcr_control.observation import ControlContext, Controller, Observation
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
-from softcr_control.predictive.model_defaults import defaults_on
 from softcr_control.reference.approach import Approach
 from softcr_control.reference.references import Reference, as_rotations
 from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
@@ -68,9 +66,11 @@ _ASTRAY = 0.05
 """Share of an input's range by which what is played may differ from the commands that were sent;
 beyond it, twice in a row, somebody holds or vents, and the controller plans from there."""
 _REHEARSED = 3  # ticks
+_READY = 5  # packets of another controller, from which this one may go on
+_SILENT = 2.5  # the other one sends no more if its newest packet is so old [periods]
 
 
-class ControllerBlockSettings(ModelSettings, HandOverSettings):
+class ControllerBlockSettings(ModelSettings):
     """Which controller on which model, and when to vent; the controller's own settings beside."""
 
     controller: Place = Field(
@@ -113,6 +113,12 @@ class ControllerBlockSettings(ModelSettings, HandOverSettings):
         description="time without an estimate or a reference after which a last packet brings the "
         "robot to rest (wall mode)",
         json_schema_extra={"unit": "s", **LIVE},
+    )
+    sends: bool = Field(
+        True,
+        description="whether the controller sends packets; without, it hears those of another "
+        "controller, and goes on from them when it begins to send and the other one is silent",
+        json_schema_extra=LIVE,
     )
 
 
@@ -185,9 +191,9 @@ class ControllerBlock(BlockBase):
         if not settings.lockstep:  # there nobody holds, and every command is played
             self.inputs += (Input(self._sent_topic, "latest", needed=False, wakes=False),)
         self.outputs = (self._plans,)
-        if settings.takes_over:
+        if not settings.sends:
             self.inputs += (Input(self._plans, "all", needed=False, wakes=False),)
-        self._hand_over = HandOver(settings, settings.period, MAXIMUM_DELAY + 1)
+        self._waits, self._others = not settings.sends, deque[Sample](maxlen=MAXIMUM_DELAY + 1)
         self.silence, self.share = settings.input_timeout, settings.budget
         rod = getattr(self.model, "rod", None)
         self.intervals = None if rod is None else rod.intervals
@@ -264,13 +270,13 @@ class ControllerBlock(BlockBase):
             retune()
             self.settings, self.silence = settings, settings.input_timeout
             self.share = settings.budget
-            self._hand_over.use(settings)
 
         return use
 
     def reset(self) -> None:
         self.controller.reset()
-        self._hand_over.reset()
+        self._waits = not self.settings.sends
+        self._others.clear()
         self._forget()
 
     def time_jumped(self, seconds: float) -> None:
@@ -283,15 +289,15 @@ class ControllerBlock(BlockBase):
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
         """The packet that answers an estimate, unless that is another controller's to answer."""
-        began = self._hand_over.begun
-        others: Any = () if began else samples.get(self._plans, ())  # a tuple of all
-        for heard in others:
-            self._hand_over.hear(heard)
-        self._answers = self._hand_over.update_and_is_active(now)
+        if self._waits:
+            others: Any = samples.get(self._plans, ())  # a tuple of all
+            self._others.extend(others)
+            silent = bool(self._others) and now - self._others[-1].stamp > _SILENT * self._period
+            if self.settings.sends and silent:
+                self._take_over()
+        self._answers = self.settings.sends and not self._waits
         if not self._answers:
             return []
-        if not began:
-            self._take_over()
         if self._sent_topic in samples:
             self._compare(samples[self._sent_topic])
         self._left_out = self._is_left_out(now)
@@ -339,9 +345,11 @@ class ControllerBlock(BlockBase):
         if self._venting and self.settings.lockstep and why != "stopped":
             left = self._to_rest.commands[np.array(self._to_rest.due) >= self._due(now)]
             return [self._packet(now, left if len(left) else self._to_rest.commands[-1:])]
-        leaves = why == "stopped" and not self._hand_over.begun  # without a word
-        if self._venting or leaves or not self._hand_over.update_and_is_active(now, waits=False):
+        waits = self._waits and (why == "stopped" or not self._others)
+        if self._venting or waits or not self.settings.sends:
             return []
+        if self._waits:
+            self._take_over()
         self._vents += 1
         self.controller.reset()
         self._venting, self._why = True, why
@@ -381,7 +389,7 @@ class ControllerBlock(BlockBase):
             "fallbacks": self._fallbacks,
             "delay": self._delay,
             "every": self.every,
-            "hand_over": self._hand_over.words,
+            "hand_over": self._state_of_exchange,
             "predictions": counts_and_warnings(self.model)[0],
         }
         for name in ("horizon", "population"):
@@ -433,16 +441,18 @@ class ControllerBlock(BlockBase):
         self._held = value if astray and self._astray else None
         self._astray = astray
 
+    @property
+    def _state_of_exchange(self) -> str:
+        if self._waits:
+            return "ready" if len(self._others) >= _READY else "waiting"
+        return "commands" if self.settings.sends else "silent"
+
     def _take_over(self) -> None:
         """Go on from the last packets of another controller."""
-        packets = list(self._hand_over.packets)
-        if not packets:
-            return
+        packets, self._waits = [each.value for each in self._others], False
         for packet in packets:
             self._remember(packet, packet.due[0])
-        continue_from = getattr(self.controller, "take_over", None)
-        if continue_from is not None:
-            continue_from(packets)
+        getattr(self.controller, "take_over", _nothing)(packets)
 
     def _judge(self) -> None:
         """Whether answers come too late, or too rarely, for any plan. The robot is then led to
@@ -591,6 +601,10 @@ class ControllerBlock(BlockBase):
         self._candidates: Counter[int] = Counter()  # answers, by how many each looked at
         self._venting, self._too_late, self._answers = False, False, True
         self._why = ""
+
+
+def _nothing(packets: Iterable[CommandPacket]) -> None:
+    """What a controller does that goes on from no other one."""
 
 
 def _spread(counts: Mapping[int, int]) -> dict[str, int]:

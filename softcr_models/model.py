@@ -319,38 +319,6 @@ def counts_and_warnings(model: Model) -> tuple[dict[str, int], list[str]]:
     return getattr(model, "counts", dict)(), getattr(model, "warnings", list)()
 
 
-@runtime_checkable
-class Lagrangian(Protocol):
-    """What a model may tell beside `Model`: M(q) q'' + C(q, q') q' + g(q) + K q + D q' = A(q) u.
-
-    All methods take q and rate (n,) or (B, n).
-    """
-
-    def inertia(self, q: np.ndarray) -> np.ndarray:
-        """(..., n, n) M."""
-        ...
-
-    def coriolis(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """(..., n, n) C."""
-        ...
-
-    def gravity_force(self, q: np.ndarray) -> np.ndarray:
-        """(..., n) g."""
-        ...
-
-    def stiffness_matrix(self) -> np.ndarray:
-        """(n, n) K."""
-        ...
-
-    def damping_matrix(self) -> np.ndarray:
-        """(n, n) D."""
-        ...
-
-    def actuation(self, q: np.ndarray) -> np.ndarray:
-        """(..., n, m) A."""
-        ...
-
-
 def nominal_parameters(parameters: Sequence[Parameter]) -> np.ndarray:
     """(P,) nominal values."""
     return parameter_values(parameters, {})

@@ -2,20 +2,18 @@
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.model import Model
 from softcr_models.plugins import load_class
 from softcr_models.robots.robot import Robot
 
 if TYPE_CHECKING:
-    from softcr_models.rod_model.rod_model import RodModel
+    pass
 
 ModelName = Literal["rod", "ddpinn"]
 
@@ -91,43 +89,6 @@ def model_class(name: str) -> Any:
     if not callable(getattr(kind, "of_robot", None)):
         raise UserError(f"model {name!r}: has no of_robot(robot, settings)")
     return kind
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """What a node of a rod predicts with.
-
-    Attributes:
-        model: "rod", the exact one, or "ddpinn", the network trained for the robot.
-        device: "cpu", "cuda", or "auto": a GPU if there is one.
-        network: path of the network's files without ending; empty for the robot's shipped one.
-        intervals: of the rod; a network has the number it was trained with.
-        substeps: of the exact rod's integration per period.
-        single_precision: whether the exact rod's rollouts are float32.
-    """
-
-    model: ModelName = "rod"
-    device: DeviceName = "cpu"
-    network: str = ""
-    intervals: int = 5
-    substeps: int = 2
-    single_precision: bool = True
-
-
-def prediction_model(robot: Robot, choice: ModelChoice) -> "RodModel":
-    """The rod-like model chosen, for a robot.
-
-    Raises:
-        UserError: no such network, a network for another robot or number of intervals, or a device
-            that is not there.
-    """
-    from softcr_models.rod_model.rod_model import RodModel
-
-    known = model_class(choice.model).Settings.model_fields
-    settings = {name: value for name, value in asdict(choice).items() if name in known}
-    chosen = make_model(choice.model, robot, settings)
-    assert isinstance(chosen, RodModel)
-    return chosen
 
 
 def _validated(name: str, options: type[BaseModel], settings: Mapping[str, Any]) -> BaseModel:

@@ -23,13 +23,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from importlib.metadata import entry_points
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from softcr_models.constant_curvature import kernel as constant_curvature
 from softcr_models.kernel_cache import cache_directory
 from softcr_models.models import make_model
 from softcr_models.robots.kinds import AnyRobot
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from softcr_models.rod.cosserat_rod import CosseratRod
 
 ROD, CHAIN, FITTINGS, CONTACT = "rod", "chain", "fittings", "contact"
-ARC = "constant_curvature"
+
+ENTRY_POINTS = "softcr.kernels"
+"""Group of the entry points by which installed packages, the papers among them, add sets."""
 
 _TELLS = "--tell"  # to print which share is done, a line each time, for `ensure_warm`
 _TELL_PERIOD = 0.2  # [s]
@@ -259,14 +261,25 @@ def _missing(sets: Sequence[str]) -> list[Part]:
 
 
 def parts_of(name: str) -> tuple[Part, ...]:
-    """The parts of a set: of one here by its name, of another room's by its place.
+    """The parts of a set: of one here or of a package by its name, of another room's by its place.
 
     Raises:
         KeyError: there is no such set.
     """
     module, colon, attribute = name.partition(":")
-    found: tuple[Part, ...] = getattr(import_module(module), attribute) if colon else _SETS[name]
+    if name in _SETS:
+        return _SETS[name]
+    found: tuple[Part, ...]
+    if colon:
+        found = getattr(import_module(module), attribute)
+    else:
+        found = entry_points(group=ENTRY_POINTS)[name].load()
     return found
+
+
+def added_sets() -> tuple[str, ...]:
+    """The sets that packages add."""
+    return tuple(sorted(entry_points(group=ENTRY_POINTS).names))
 
 
 # -- the sets of models ----------------------------------------------------------------------------
@@ -359,7 +372,6 @@ _SETS: Mapping[str, tuple[Part, ...]] = {
     FITTINGS: _rod_parts(FITTINGS, _fitted, _OF_ROD | {"equations": 12.0}),
     CONTACT: _rod_parts(CONTACT, _touching, {"step": 22.0, "equations": 19.0}),
     CHAIN: (Part(CHAIN, _chain, 1.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
-    ARC: (Part(ARC, constant_curvature.kernels, 28.0, sources=(_MODELS / ARC,)),),
 }
 
 

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.files import checkpoints
+from softcr_papers import checkpoints
 from softcr_papers.pawlowski2019.learning.goals import BoxGoals
 from softcr_papers.pawlowski2019.learning.judging import Judging
 from softcr_papers.pawlowski2019.learning.plant import Plant

@@ -17,11 +17,11 @@ from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import HIGHEST, Drive
 from softcr_hardware.commissioning.lead import lead
 from softcr_hardware.commissioning.operators import TerminalOperator, single_keys
-from softcr_hardware.commissioning.page import good
 from softcr_hardware.commissioning.record import Record, load_record
 from softcr_hardware.commissioning.session import Session
 from softcr_hardware.commissioning.steps import STEPS
 from softcr_hardware.commissioning.virtual_bench import VirtualBench, VirtualOperator
+from softcr_hardware.commissioning.whole import good
 from softcr_hardware.commissioning.writing import write_files
 from softcr_hardware.emulation.bench_mistakes import BenchMistakes, some_mistakes
 from softcr_hardware.emulation.chambers import ChamberErrors

@@ -7,16 +7,16 @@ from softcr_control.controller_file import named_settings
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import load_robot
 from softcr_models.models import make_model
-from softcr_simulation.errors import drifting_plant
-from softcr_simulation.errors.drifting_plant import DriftingPlant, between, worst_drift
 from softcr_simulation.errors.plant_errors import DRAWN, PlantErrors, about_field, load_plant_errors
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Cell, StudySettings
 from softcr_studies.frame.results import Results
-from softcr_studies.loops import drawn_plants, lock_in
+from softcr_studies.loops import drawn_plants
+from softcr_studies.loops.compared_loops import silent_percent
 from softcr_studies.loops.drawn_plants import ERROR, TEST_MOTIONS, TRAIN_MOTION
 from softcr_studies.loops.tracking_loop import FAST, reference_of
-from softcr_studies.robustness import draws, fair, hour
+from softcr_studies.robustness import draws, drifting_plant, fair, hour
+from softcr_studies.robustness.drifting_plant import DriftingPlant, between, worst_drift
 from softcr_studies.tuning import chain, horizon
 
 ROBOT = load_robot("licher2025")
@@ -39,9 +39,9 @@ def test_lock_in_is_what_lies_outside_and_is_not_warned_of():
         "warned": np.array([False, False, False, True, False, False, False, False]),
     }
     # of a sound filter's tips 99.73 % lie within 3.76 in three dimensions
-    assert lock_in.silent_percent(result, "tip_sigmas") == 20.0
-    assert lock_in.silent_percent(result, "compliance_sigmas") == 0.0
-    assert lock_in.silent_percent(result | {"event": 2.0}, "tip_sigmas") == 0.0
+    assert silent_percent(result, "tip_sigmas") == 20.0
+    assert silent_percent(result, "compliance_sigmas") == 0.0
+    assert silent_percent(result | {"event": 2.0}, "tip_sigmas") == 0.0
 
 
 def errors_of(motion, seed):

@@ -23,7 +23,6 @@ from rosbags.typesys import Stores, get_typestore
 
 from softcr_control.controller import ControllerBlock
 from softcr_control.controller_file import load_controller
-from softcr_control.koopman.file import load_design
 from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_control.reference.references import from_file
 from softcr_estimation.estimator import EstimatorBlock
@@ -44,6 +43,7 @@ from softcr_runtime.wire.diagnostics import OK, DiagnosticReport, diagnostics_to
 from softcr_runtime.wire.frames import Pose
 from softcr_runtime.wire.messages import pose_to_message, pressures_to_message
 from softcr_studies.frame.workers import refuse_open_address
+from softcr_studies.koopman.file import load_design
 from softcr_tools import cli, report
 
 ROBOT = load_robot("licher2025")

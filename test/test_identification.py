@@ -9,7 +9,6 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.identification.identifiable import names_of, parameters_of, with_parameters
 from softcr_models.identification.measured_groups import TIP_POSITION, groups_of
-from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.identification.rod_identification import (
     Recording,
     _steady_sensitivities,
@@ -27,6 +26,7 @@ from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.description import BASE_WRENCH
 from softcr_papers.licher2025.studies import identification
 from softcr_papers.licher2025.studies.identification import NAMES, hidden_robot
+from softcr_studies.frame.particle_swarm import particle_swarm
 from softcr_studies.frame.runner import TABLE, Runner
 from softcr_studies.frame.table import read_table
 

@@ -45,7 +45,7 @@ from softcr_runtime.wire.messages import pressures_to_message
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
-from softcr_studies.loops.virtual_runs import open_loop
+from softcr_studies.loops.closed_loop import open_loop
 from softcr_tools import identified_robot
 from softcr_tools import identify as command
 from softcr_tools.report import report

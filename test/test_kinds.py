@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from softcr_models.arguments import Arguments, signs_of
-from softcr_models.compiled_model import CompiledModel
+from softcr_models.model_base import ModelBase
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.parts import Data
@@ -48,25 +48,24 @@ class Slider(Data):
         return poses
 
 
-class SliderModel(CompiledModel):
+class SliderModel(ModelBase):
     state = Layout(
         (Group("position", np.array([0]), "m"), Group("rates", np.array([1]), "m/s")),
         np.array([0.05, 0.5]),
     )
     inputs = Inputs("force", ("push",), "N", np.array([-5.0]), np.array([5.0]), np.array([50.0]))
-    outputs: ClassVar = {TIP: OutputInfo((3, 4), "m", "pose")}
 
     def __init__(self, robot):
         self._length = robot.length
         stiff = robot.stiffness
         self.parameters = (Parameter("stiffness", "N/m", stiff, 0.2 * stiff, 5.0 * stiff),)
-        self._arguments = Arguments("slider", 2, 1, signs_of(self.parameters))
+        self._tells({TIP: (OutputInfo((3, 4), "m", "pose"), self._tips)})
 
     @classmethod
     def of_robot(cls, robot):
         return cls(robot)
 
-    def _advance(self, states, levels, parameters, dt):
+    def _states_after(self, states, levels, parameters, dt):
         count = max(len(states), len(levels))
         now, rows = np.broadcast_to(states, (count, 2)).copy(), []
         for begin, end in zip(levels[:, :-1, 0].T, levels[:, 1:, 0].T, strict=True):
@@ -77,14 +76,10 @@ class SliderModel(CompiledModel):
             rows.append(now.copy())
         return np.stack(rows, axis=1)
 
-    def _poses(self, states, name):
+    def _tips(self, states, inputs, parameters):
         poses = np.tile(np.eye(3, 4), (*states.shape[:-1], 1, 1))
         poses[..., 2, 3] = self._length + states[..., 0]
         return poses
-
-    def observe(self, names, states, inputs, parameters):
-        rows, _ = self._arguments.observe("observe", states, parameters)
-        return {name: self._poses(rows, name) for name in names}
 
     def equilibrium(self, inputs, parameters):
         return np.array([inputs[0] / parameters[0], 0.0])

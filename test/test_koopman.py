@@ -8,8 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
 
-from softcr_control.koopman.file import load_design, save_design
-from softcr_control.koopman.lifted_model import (
+from softcr_control.observation import ControlContext, Observation
+from softcr_control.reference.references import SampledReference
+from softcr_models.errors import UserError
+from softcr_models.model import Inputs
+from softcr_studies.koopman.file import load_design, save_design
+from softcr_studies.koopman.lifted_model import (
     KoopmanModel,
     Lift,
     Scaling,
@@ -18,12 +22,8 @@ from softcr_control.koopman.lifted_model import (
     monomials,
     ridge_regression,
 )
-from softcr_control.koopman.lqr import Gains, KoopmanDesign, KoopmanLqr, StaticModel, Weights
-from softcr_control.koopman.selection import grid, rollout_errors, select
-from softcr_control.observation import ControlContext, Observation
-from softcr_control.reference.references import SampledReference
-from softcr_models.errors import UserError
-from softcr_models.model import Inputs
+from softcr_studies.koopman.lqr import Gains, KoopmanDesign, KoopmanLqr, StaticModel, Weights
+from softcr_studies.koopman.selection import grid, rollout_errors, select
 
 A1 = np.array([[0.9, 0.2], [-0.1, 0.8]])
 B1 = np.array([[0.1, 0.0, 0.3], [0.0, 0.2, -0.1]])

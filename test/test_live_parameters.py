@@ -172,7 +172,7 @@ OTHERS = {
 }  # fmt: skip
 
 
-EXCHANGED = {"answer_from", "answer_until"}  # moments, of an exchange of controllers
+EXCHANGED = {"sends"}  # where controllers are exchanged
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from softcr_models import UserError, load_robot
-from softcr_models.model import TIP, Lagrangian, Model, nominal_parameters
+from softcr_models.model import TIP, Model, nominal_parameters
 from softcr_models.models import MODELS, make_model, model_class
 from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 from softcr_papers.dalenberg2024.arm_model import ArmModel, ArmModelSettings
 from softcr_papers.dalenberg2024.arm_plant import ArmPlant
+from softcr_papers.lagrangian import Lagrangian
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 from softcr_papers.valadas2024.strain.arm import load_strain_arm
 

@@ -10,7 +10,7 @@ import torch
 from softcr_control.controller import ControllerBlock
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.models import ModelChoice, prediction_model
+from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate.prediction import SurrogatePrediction
@@ -38,21 +38,19 @@ def one_thread():
 
 
 def test_each_choice_gives_its_model():
-    assert isinstance(prediction_model(ROBOT, ModelChoice()), RodPrediction)
-    surrogate = prediction_model(ROBOT, ModelChoice(model="ddpinn"))
+    assert isinstance(make_model("rod", ROBOT), RodPrediction)
+    surrogate = make_model("ddpinn", ROBOT)
     assert isinstance(surrogate, SurrogatePrediction)
     assert surrogate.state_size == 72
 
 
 def test_what_does_not_fit_is_said_in_one_line():
     with pytest.raises(UserError, match="trained for 5"):
-        prediction_model(ROBOT, ModelChoice(model="ddpinn", intervals=10))
+        make_model("ddpinn", ROBOT, {"intervals": 10})
     with pytest.raises(UserError, match="no such file"):
-        prediction_model(ROBOT, ModelChoice(model="ddpinn", network="/nowhere/x"))
+        make_model("ddpinn", ROBOT, {"network": "/nowhere/x"})
     with pytest.raises(UserError, match="another length"):
-        prediction_model(
-            ROBOT.replace(length=0.15), ModelChoice(model="ddpinn", network="licher2025")
-        )
+        make_model("ddpinn", ROBOT.replace(length=0.15), {"network": "licher2025"})
 
 
 def test_options_reach_filter_and_controller():
@@ -105,7 +103,7 @@ def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_
 def test_the_shipped_network_keeps_what_its_card_says():
     """A short form of `softcr verify-surrogate`: bounds are the issue's, with a margin for the
     few motions."""
-    model = prediction_model(ROBOT, ModelChoice(model="ddpinn"))
+    model = make_model("ddpinn", ROBOT)
     assert isinstance(model, SurrogatePrediction)
     network = model.network
     assert network.spectral_radius() < 1.0

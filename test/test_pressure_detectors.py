@@ -13,16 +13,17 @@ from softcr_hardware.ethercat.pressure_guard.air_budget import (
 )
 from softcr_hardware.ethercat.pressure_guard.detectors import (
     PressureFault,
+    add_flow,
+    add_reading,
     guarded_volts,
+    pulsed_volts,
     watch_channel,
 )
 from softcr_hardware.ethercat.pressure_guard.flow_model import advance_model, opening_at
-from softcr_hardware.ethercat.pressure_guard.flow_residual import add_flow, add_reading
 from softcr_hardware.ethercat.pressure_guard.following import is_astray
 from softcr_hardware.ethercat.pressure_guard.freshness import is_frozen, look_at_reading
 from softcr_hardware.ethercat.pressure_guard.guard import fill_in
 from softcr_hardware.ethercat.pressure_guard.ping import hear_answer, ping_opening
-from softcr_hardware.ethercat.pressure_guard.pulses import pulsed_volts
 from softcr_hardware.ethercat.pressure_guard.records import CHANNEL
 from softcr_hardware.ethercat.pressure_guard.settings import GuardSettings
 from softcr_hardware.ethercat.pressure_loop import station_constants, valve_volts

@@ -31,7 +31,15 @@ def package_of(name):
 def started():
     """Commands, studies, examples, launch files, `python -m` of a page, what papers declare."""
     found = {*COMMANDS, *map(module_of, study_files().values())}
-    for group in ("softcr.commands", "softcr.kinds", "softcr.models", "softcr.names"):
+    for group in (
+        "softcr.commands",
+        "softcr.kernels",
+        "softcr.kinds",
+        "softcr.models",
+        "softcr.names",
+        "softcr.nodes",
+        "softcr.reports",
+    ):
         found |= {point.module for point in entry_points(group=group)}
     for folder in ("examples", "launch", "docs"):
         for path in ROOT.glob(f"{folder}/**/*.py"):

@@ -7,9 +7,8 @@ import yaml
 
 from softcr_models import UserError, load_robot
 from softcr_models.rod_model.rest import rest_of
-from softcr_models.rod_model.substeps import substep_errors
 from softcr_tools.running import rod_substeps
-from softcr_tools.running.rod_substeps import HARD_TO_HOLD, with_needed_substeps
+from softcr_tools.running.rod_substeps import HARD_TO_HOLD, substep_errors, with_needed_substeps
 from softcr_tools.running.run_options import SimulationOptions
 
 

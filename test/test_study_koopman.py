@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from softcr_control.koopman.selection import grid
 from softcr_models.errors import UserError
 from softcr_studies.frame.runner import TABLE, Runner, check_needs
 from softcr_studies.frame.table import read_table
+from softcr_studies.koopman.selection import grid
 from softcr_studies.recordings import koopman
 from softcr_studies.recordings.koopman import (
     HOLD,

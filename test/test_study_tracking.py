@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from softcr_control.controller import ControllerBlock
-from softcr_control.koopman.lifted_model import Lift
-from softcr_control.koopman.lqr import Weights
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_models.rod.description import rod_inputs
@@ -20,6 +18,8 @@ from softcr_studies.control.rate import CASES as RATES
 from softcr_studies.frame.catalogue import load_study, study_files
 from softcr_studies.frame.cell import Cell
 from softcr_studies.frame.results import Results, Store
+from softcr_studies.koopman.lifted_model import Lift
+from softcr_studies.koopman.lqr import Weights
 from softcr_studies.loops import koopman_baseline, tracking_study
 from softcr_studies.loops.koopman_baseline import Recipe, baseline, cache_directory, random_steps
 from softcr_studies.loops.tracking_loop import (

@@ -18,11 +18,11 @@ from softcr_control.controller_file import named_settings
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
 from softcr_studies.frame.catalogue import load_study
+from softcr_studies.frame.particle_swarm import particle_swarm
 from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.search import Tried, ranked
 from softcr_studies.frame.table import read_table

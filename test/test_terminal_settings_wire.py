@@ -17,7 +17,7 @@ from softcr_hardware.ethercat.terminals import load_station
 from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
 from softcr_tools.doctor.finding import Level
-from softcr_tools.doctor.terminals import terminals
+from softcr_tools.doctor.network import terminals
 
 pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
 pytestmark = pytest.mark.network

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from softcr_models import UserError
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference.workspace import Workspace, coordinates_of, tip_of
 
 LENGTH = 0.1

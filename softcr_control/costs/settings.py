@@ -1,6 +1,6 @@
 """Which cost terms a controller uses, and how much each counts."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -8,7 +8,6 @@ from softcr_control.costs.input_level import InputLevel
 from softcr_control.costs.input_rate import InputRate
 from softcr_control.costs.keep_away import KeepAway
 from softcr_control.costs.output_error import OutputError
-from softcr_control.costs.outside import OutsideTerm
 from softcr_control.costs.state_error import StateError
 from softcr_control.costs.term import CostTerm, checked_terms
 from softcr_control.costs.tip_direction import TipDirection
@@ -16,6 +15,36 @@ from softcr_control.costs.tip_orientation import TipOrientation
 from softcr_control.costs.tip_position import TipPosition
 from softcr_models.errors import UserError
 from softcr_models.model import Model
+from softcr_models.plugins import load_class
+
+
+class OutsideTerm(BaseModel):
+    """A term by its class, `path/file.py:Class` or `package.module:Class`.
+
+    Whatever is given beside them goes to the class by name, as `weight` does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    class_: str = Field(
+        alias="class", min_length=3, description="class of a CostTerm, as path/file.py:Class"
+    )
+    weight: float = Field(default=1.0, ge=0.0, description="factor of the term")
+
+    def made(self) -> CostTerm:
+        """The term.
+
+        Raises:
+            UserError: no such file, module or class, it is no cost term, or it cannot be made so.
+        """
+        kind = load_class(self.class_, "cost term", CostTerm)
+        options: dict[str, Any] = {"weight": self.weight, **(self.model_extra or {})}
+        try:
+            made: CostTerm = kind(**options)
+            return made
+        except (TypeError, ValueError) as error:
+            raise UserError(f"cost term {self.class_}: {error}") from None
+
 
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 

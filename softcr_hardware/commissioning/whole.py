@@ -1,15 +1,18 @@
 """A whole commissioning: files, bench and operator, all steps, what is written."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from softcr_hardware.commissioning.bench import Bench, Operator
+from softcr_hardware.commissioning.findings import Finding
 from softcr_hardware.commissioning.lead import Say, lead
 from softcr_hardware.commissioning.operators import (
     Answers,
@@ -19,7 +22,6 @@ from softcr_hardware.commissioning.operators import (
     single_keys,
 )
 from softcr_hardware.commissioning.options import BenchOptions
-from softcr_hardware.commissioning.page import good, table
 from softcr_hardware.commissioning.record import Record, load_record, now_words
 from softcr_hardware.commissioning.session import Session, Step
 from softcr_hardware.commissioning.steps import STEPS
@@ -40,6 +42,45 @@ from softcr_models.robots.robot import Robot, load_robot
 from softcr_runtime.console.terminal import FAILED, say, signals_call, step
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
+
+_FEW = 2
+
+
+def table(record: Record, steps: Sequence[Step], daily: bool) -> Table:
+    """Steps, whether they are good, and what was found."""
+    title = "daily check" if daily else "commissioning"
+    page = Table(title=f"{title} of {record.robot}, {record.started}", title_justify="left")
+    page.add_column("step")
+    page.add_column("")
+    page.add_column("found", overflow="fold")
+    for each in steps:
+        done = record.steps.get(each.name)
+        if done is None:
+            page.add_row(each.title, Text("not done", style="yellow"), "")
+            continue
+        bad = [f for f in done.findings if daily or f.mend == "hand"]
+        mark = Text("good", style="green")
+        if done.findings:
+            mark = Text("MEND", style="bold red") if bad else Text("in file", style="yellow")
+        few = done.lines if len(done.lines) <= _FEW else ()  # the rest was told on the way
+        lines = [_words(finding) for finding in done.findings] or list(few)
+        page.add_row(each.title, mark, Text("\n".join(lines)))
+    return page
+
+
+def _words(finding: Finding) -> str:
+    could = f" (could also be: {finding.could_be})" if finding.could_be else ""
+    return f"{finding.words}{could}"
+
+
+def good(record: Record, steps: Sequence[Step], daily: bool) -> bool:
+    """Whether all steps are done and nothing is to be mended: of a daily check nothing at all."""
+    for each in steps:
+        done = record.steps.get(each.name)
+        if done is None or not done.good or (daily and done.findings):
+            return False
+    return True
+
 
 RECORD, DAILY = "record.yaml", "daily.yaml"
 

@@ -1,6 +1,5 @@
 """A rod's model with the chain in front of it: readings in, the rod underneath."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -94,36 +93,6 @@ class ChainModel(RodModel):
         """Whether rollouts are float64; of the model underneath."""
         return not getattr(self._inner, "single_precision", True)
 
-    def step(
-        self,
-        states: np.ndarray,
-        begin: np.ndarray,
-        end: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-    ) -> np.ndarray:
-        return super().step(states, self._whole(begin), self._whole(end), parameters, dt)
-
-    def rollout(
-        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        return self._rolled("rollout", state, inputs, parameters, dt, tips=False)
-
-    def rollout_tips(
-        self, state: np.ndarray, inputs: np.ndarray | Readings, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        return self._rolled("rollout_tips", state, inputs, parameters, dt, tips=True)
-
-    def observe(
-        self,
-        names: Sequence[str],
-        states: np.ndarray,
-        inputs: np.ndarray | None,
-        parameters: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        whole = None if inputs is None else self._whole(inputs)
-        return super().observe(names, states, whole, parameters)
-
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See Model; inputs (m,) have slowly risen from zero, or (m + k,) with their past."""
         row = np.asarray(inputs, float)
@@ -188,13 +157,15 @@ class ChainModel(RodModel):
 
     def _whole(self, inputs: Any) -> Any:
         """Inputs (..., m) with nothing remembered, (..., m + k); others as they are."""
+        if inputs is None:
+            return None
         found = np.asarray(inputs)
         if self._columns == self.inputs.size or found.shape[-1:] != (self.inputs.size,):
             return inputs
         nothing = np.zeros((*found.shape[:-1], self._columns - self.inputs.size))
         return np.concatenate((found, nothing), axis=-1)
 
-    def _rolled(
+    def _roll(
         self,
         method: str,
         state: np.ndarray,
@@ -204,10 +175,9 @@ class ChainModel(RodModel):
         *,
         tips: bool,
     ) -> np.ndarray:
-        """`rollout`, or `rollout_tips` if `tips`, from levels or from readings."""
+        """From levels or from readings."""
         if not isinstance(inputs, Readings):
-            checked = self._arguments.rollout(method, state, self._whole(inputs), parameters, dt)
-            return self._advance(*checked, tips=tips, precise=False)
+            return super()._roll(method, state, inputs, parameters, dt, tips=tips)
         states, values, numbers, dt = self._of_readings.rollout(
             method, state, inputs.values, parameters, dt
         )
@@ -279,16 +249,14 @@ class ChainModel(RodModel):
         return poses
 
     def _observed(
-        self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray
+        self, name: str, states: np.ndarray, inputs: np.ndarray, parameters: np.ndarray
     ) -> np.ndarray:
         if name == TIP:
             return self._tips(states, parameters)
-        acts = None
-        if inputs is not None:
-            levels = self._arguments.inputs_of(name, inputs, len(states))
-            acts = self.acting_pressures(levels[:, None], parameters)[:, 0]
-        of_rod = self.rod_parameters(parameters)
-        return self._inner._observed(name, states, acts, of_rod)
+        acts = inputs
+        if self.outputs[name].needs_inputs:
+            acts = self.acting_pressures(inputs[:, None], parameters)[:, 0]
+        return self._inner._observed(name, states, acts, self.rod_parameters(parameters))
 
 
 def _turned(robot: Robot, chain: PressureChain) -> np.ndarray:

@@ -1,14 +1,16 @@
 """What every model of a rod's states has in common, whatever advances them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcr_models.arguments import Arguments, unknown_output
+from softcr_models.arguments import Arguments
 from softcr_models.errors import UserError
 from softcr_models.model import TIP
+from softcr_models.model_base import ModelBase
 from softcr_models.robots.parts import PoseSensor
 from softcr_models.robots.robot import Robot
 from softcr_models.rod import stepper
@@ -40,7 +42,7 @@ picked up is a large part of the mass at the tip, or of the robot's. Where a pay
 the tip mass is known as well as ever."""
 
 
-class RodModel:
+class RodModel(ModelBase):
     """A `Model` whose states are a rod's; how they advance is its subclass's to say.
 
     Attributes:
@@ -57,7 +59,15 @@ class RodModel:
         opened = {name: walk for name, walk in OPENED.items() if name not in replaced}
         self.parameters = tuple(replace(each, opened=opened.get(each.name, 0.0)) for each in told)
         self.outputs = rod_outputs(rod)
-        self._pose_sensors = pose_sensors(rod.robot)
+        self._observers = {
+            TIP: lambda states, _, parameters: self._tips(states, parameters),
+            SHAPE: self._shapes,
+            BASE_WRENCH: self._wrenches,
+            TENDON_LENGTHS: lambda states, _, parameters: tendon_lengths(
+                rod, states, self._rows(states, parameters)
+            ),
+            **{name: partial(self._seen, each) for name, each in pose_sensors(rod.robot).items()},
+        }
         self.parameter_names = rod.parameter_names
         self.nominal_parameters = rod.nominal_parameters
         signs = {each.name: each.sign for each in rod.parameters}
@@ -95,32 +105,6 @@ class RodModel:
         """
         raise UserError("the rod on the processor does not compute with tensors")
 
-    def step(
-        self,
-        states: np.ndarray,
-        begin: np.ndarray,
-        end: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-    ) -> np.ndarray:
-        """See Model; float64."""
-        checked = self._arguments.step(states, begin, end, parameters, dt)
-        return self._advance(*checked, tips=False, precise=True)[:, -1]
-
-    def rollout(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See Model; float32 if the model's rollouts are in single precision."""
-        checked = self._arguments.rollout("rollout", state, inputs, parameters, dt)
-        return self._advance(*checked, tips=False, precise=False)
-
-    def rollout_tips(
-        self, state: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
-    ) -> np.ndarray:
-        """See Model; of the float type of `rollout`."""
-        checked = self._arguments.rollout("rollout_tips", state, inputs, parameters, dt)
-        return self._advance(*checked, tips=True, precise=False)
-
     def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """(B, 3, 4) the output "tip", of the states' float type.
 
@@ -129,17 +113,6 @@ class RodModel:
             parameters: (B, P), or (1, P) for all.
         """
         return self._tips(*self._arguments.observe("tip_poses", states, parameters))
-
-    def observe(
-        self,
-        names: Sequence[str],
-        states: np.ndarray,
-        inputs: np.ndarray | None,
-        parameters: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        """See Model; the tip is of the states' float type."""
-        rows, numbers = self._arguments.observe("observe", states, parameters)
-        return {name: self._observed(name, rows, inputs, numbers) for name in names}
 
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See Model; the exact rod's."""
@@ -174,54 +147,29 @@ class RodModel:
         self.rod.node_poses(states[0])
         self.rod.base_wrench(states[0], levels[0, 0])
 
-    def _advance(
-        self,
-        states: np.ndarray,
-        levels: np.ndarray,
-        parameters: np.ndarray,
-        dt: float,
-        *,
-        tips: bool,
-        precise: bool,
-    ) -> np.ndarray:
-        """(B, T, state_size) after each of T steps, or (B, T, 3, 4) if `tips`; of what is checked.
-
-        Args:
-            states: (B, state_size), or (1, state_size) for all.
-            levels: (B, T + 1, m) pressures at the grid points, linear in between [Pa].
-            parameters: (B, P), or (1, P) for all.
-            dt: length of a step [s].
-            tips: whether poses of the tip are wanted.
-            precise: whether float64 is.
-        """
-        raise NotImplementedError
-
     def _tips(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """`tip_poses` of what is checked."""
         rod = self.rod
         return stepper.poses(states, parameters, rod.body, rod.grid, rod.fittings)
 
-    def _observed(
-        self, name: str, states: np.ndarray, inputs: np.ndarray | None, parameters: np.ndarray
-    ) -> np.ndarray:
-        if name == TIP:
-            return self._tips(states, parameters)
-        rows = np.broadcast_to(parameters, (len(states), parameters.shape[1]))
-        if name == SHAPE:
-            each = zip(states, rows, strict=True)
-            return np.stack([self.rod.node_poses(x, p)[:, :3, 3] for x, p in each])
-        if name == BASE_WRENCH:
-            acting = self._arguments.inputs_of(name, inputs, len(states))
-            acting = np.broadcast_to(acting, (len(states), self.input_size))
-            return self.rod.base_wrenches(*map(_contiguous, (states, acting, rows)))
-        if name == TENDON_LENGTHS and name in self.outputs:
-            return tendon_lengths(self.rod, states, rows)
-        if name in self._pose_sensors:
-            return self._seen(self._pose_sensors[name], *map(_contiguous, (states, rows)))
-        raise unknown_output(self, name)
+    def _wrenches(self, states: np.ndarray, acting: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        acting = np.broadcast_to(acting, (len(states), self.input_size))
+        return self.rod.base_wrenches(*map(_contiguous, (states, acting, self._rows(states, rows))))
 
-    def _seen(self, sensor: PoseSensor, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    def _shapes(self, states: np.ndarray, _: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        each = zip(states, self._rows(states, parameters), strict=True)
+        return np.stack([self.rod.node_poses(x, p)[:, :3, 3] for x, p in each])
+
+    @staticmethod
+    def _rows(states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(B, P), a row for each state."""
+        return np.broadcast_to(parameters, (len(states), parameters.shape[1]))
+
+    def _seen(
+        self, sensor: PoseSensor, states: np.ndarray, _: np.ndarray, parameters: np.ndarray
+    ) -> np.ndarray:
         """(B, 3, 4) poses that a sensor along the body sees, in the base frame."""
+        states, parameters = map(_contiguous, (states, self._rows(states, parameters)))
         segment = _segment(self.rod, sensor)
         return _beside(self.rod.poses_at(states, segment, sensor.at, parameters), sensor)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pinocchio as pin
 from pydantic import Field, model_validator
 
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.files.number_types import (
     Angle,
     Count,
@@ -26,6 +25,7 @@ from softcr_models.files.number_types import (
 from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.parts import Data, check_names
 from softcr_models.robots.robot import load_robot
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_papers.dalenberg2024.tendons import Routing, Tendons
 
 _LARGEST_BEND = 1.0

@@ -13,9 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import kernels
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
+from softcr_papers.constant_curvature.kernel import kernels
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_papers.dalenberg2024.arm import Arm
 
 

@@ -6,16 +6,12 @@ wanted changes of the tendons' lengths, which the motors' PID loops follow.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.arguments import Arguments, signs_of, unknown_output
-from softcr_models.compiled_model import CompiledModel
-from softcr_models.constant_curvature.kernel import kernels
-from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.errors import UserError
 from softcr_models.model import (
     TIP,
@@ -24,9 +20,10 @@ from softcr_models.model import (
     Layout,
     OutputInfo,
     Parameter,
-    nominal_parameters,
 )
+from softcr_models.model_base import ModelBase
 from softcr_models.rod.description import SHAPE
+from softcr_papers.constant_curvature.kinematics import coverage_of
 from softcr_papers.dalenberg2024.arm import Arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 
@@ -76,7 +73,7 @@ class ArmModelSettings(BaseModel):
     unilateral: bool = Field(default=False, description="whether tendons only pull")
 
 
-class ArmModel(CompiledModel):
+class ArmModel(ModelBase):
     """An arm with tendon loops; see `Model`.
 
     The state is q (3 n,) [m] (`coordinates`), its rates [m/s] (`rates`), and the integrals (a,) of
@@ -112,8 +109,8 @@ class ArmModel(CompiledModel):
         self._lengths = self.dynamics.arm.rest_lengths
         self._size, tendons = self.dynamics.actuation.shape
         racks = coverage_of(np.array(arm.racks), self._lengths)
-        self._places = {TIP: np.ones(len(self._lengths))}
-        self._places |= {f"rack_{number + 1}": place for number, place in enumerate(racks)}
+        places = {TIP: np.ones(len(self._lengths))}
+        places |= {f"rack_{number + 1}": place for number, place in enumerate(racks)}
         self.inputs = _tendon_lengths(self.dynamics, own)
         # a section bends by 1 rad and is stretched by a tenth in half a second
         size = np.outer(self._lengths, [0.0, 0.0, 0.1]).ravel()
@@ -133,12 +130,12 @@ class ArmModel(CompiledModel):
                 noise=0.05, deviation=1.0, scale=0.1,
             ),
         )  # fmt: skip
-        self.outputs: Mapping[str, OutputInfo] = {
-            **{name: OutputInfo((3, 4), "m", "pose") for name in self._places},
-            SHAPE: OutputInfo((own.points, 3), "m", "points"),
-        }
-        self._arguments = Arguments(
-            type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
+        pose = OutputInfo((3, 4), "m", "pose")
+        self._tells(
+            {
+                **{name: (pose, partial(self._seen, each)) for name, each in places.items()},
+                SHAPE: (OutputInfo((own.points, 3), "m", "points"), self._shapes),
+            }
         )
 
     @classmethod
@@ -152,27 +149,6 @@ class ArmModel(CompiledModel):
             name = getattr(robot, "name", type(robot).__name__)
             raise UserError(f"model 'arm': is for an arm driven by tendons, which {name} is not")
         return cls(robot, settings)
-
-    def observe(
-        self,
-        names: Sequence[str],
-        states: np.ndarray,
-        inputs: np.ndarray | None,
-        parameters: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        """See Model; no output depends on inputs or parameters."""
-        rows, _ = self._arguments.observe("observe", states, parameters)
-        observed = {}
-        for name in names:
-            if name in self._places:
-                observed[name] = self._poses(rows, name)
-            elif name == SHAPE:
-                q = rows[:, : self._size]
-                poses = self.dynamics.chain.backbone(q, self._lengths, self.settings.points)
-                observed[name] = poses[..., :3, 3].copy()
-            else:
-                raise unknown_output(self, name)
-        return observed
 
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """Where an arm that follows inputs (a,) [m] for some seconds hangs still.
@@ -199,24 +175,23 @@ class ArmModel(CompiledModel):
                 return np.concatenate([q, np.zeros(self._size), np.zeros(len(reference))])
         raise UserError(f"no steady state was found at inputs {reference.tolist()} m")
 
-    def warm_up(self) -> None:
-        kernels()
-        numbers = nominal_parameters(self.parameters)
-        state, levels = np.zeros(self.state.size), np.zeros((2, 2, self.inputs.size))
-        self.rollout_tips(state, levels, numbers, 0.01)
-        self.observe(tuple(self.outputs), state[None], None, numbers[None])
-        self.equilibrium(levels[0, 0], numbers)
-
-    def _advance(
+    def _states_after(
         self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         substeps = math.ceil(dt / self.settings.longest_step - 1e-9)
         return self.dynamics.rollout(states, levels, parameters, dt, substeps, self.gains)
 
-    def _poses(self, states: np.ndarray, name: str) -> np.ndarray:
-        """(..., 3, 4) of states (..., nx)."""
+    def _seen(
+        self, place: np.ndarray, states: np.ndarray, _: np.ndarray, __: np.ndarray
+    ) -> np.ndarray:
+        """(..., 3, 4) the pose at a place, of states (..., nx)."""
         q = states[..., : self._size]
-        return self.dynamics.chain.pose(q, self._lengths, self._places[name])[..., :3, :]
+        return self.dynamics.chain.pose(q, self._lengths, place)[..., :3, :]
+
+    def _shapes(self, states: np.ndarray, _: np.ndarray, __: np.ndarray) -> np.ndarray:
+        q = states[:, : self._size]
+        poses = self.dynamics.chain.backbone(q, self._lengths, self.settings.points)
+        return poses[..., :3, 3].copy()
 
 
 def section_layout(sections: int) -> Layout:

@@ -7,7 +7,7 @@ import numpy as np
 import pinocchio as pin
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.constant_curvature.kinematics import coverage_of
+from softcr_papers.constant_curvature.kinematics import coverage_of
 from softcr_papers.dalenberg2024.arm import Arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 from softcr_papers.dalenberg2024.arm_model import section_layout

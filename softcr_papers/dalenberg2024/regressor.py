@@ -13,8 +13,8 @@ depend on any length: its regressor is zero (Remark 1).
 
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import length_columns
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
+from softcr_papers.constant_curvature.kernel import length_columns
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain
 
 
 def regressor(

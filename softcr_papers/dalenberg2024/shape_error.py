@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 
 SHAPE_POINTS = 500
 """N of (52)."""

@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from softcr_models.constant_curvature.kinematics import coverage_of
 from softcr_models.errors import UserError
+from softcr_papers.constant_curvature.kinematics import coverage_of
 
 Routing = Literal["coupled", "independent"]
 

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from softcr_models import CosseratRod
-from softcr_models.constant_curvature.kinematics import section_pose
+from softcr_papers.constant_curvature.kinematics import section_pose
 from softcr_papers.mehl2024.cc_estimator import CcEstimate, CcEstimator, CcEstimatorSettings
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
@@ -51,6 +51,7 @@ class CcEstimatorBlock(BlockBase):
 
     name = "cc_estimator"
     Settings = CcEstimatorBlockSettings
+    kernels: ClassVar = ("constant_curvature",)
     outputs = ("estimate/constant_curvature", "estimate/tip/pose")
 
     def __init__(self, robot: Any, settings: Any) -> None:

@@ -19,7 +19,7 @@ from softcr_estimation.estimator_settings import FilterSettings
 from softcr_estimation.filters.filters import elapsed, make_filter
 from softcr_estimation.filters.gaussian import SquareRootFilter
 from softcr_estimation.sensors.measurements import checked
-from softcr_models.constant_curvature.kernel import kernels
+from softcr_papers.constant_curvature.kernel import kernels
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]

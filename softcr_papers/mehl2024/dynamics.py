@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_models.constant_curvature.kernel import (
+from softcr_models.errors import UserError
+from softcr_models.robots.robot import Robot
+from softcr_papers.constant_curvature.kernel import (
     CENTRE_OF_GRAVITY,
     TIP,
     kernels,
     point_motion,
 )
-from softcr_models.errors import UserError
-from softcr_models.robots.robot import Robot
 
 _GENERATORS = np.array(
     [

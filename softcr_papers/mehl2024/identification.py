@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, TIP, point_motion
+from softcr_papers.constant_curvature.kernel import CENTRE_OF_GRAVITY, TIP, point_motion
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 FITTED = ("mass", "tip_mass", "bending_stiffness", "bending_damping", "elongation_stiffness",

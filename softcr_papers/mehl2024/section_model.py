@@ -5,22 +5,20 @@ loop over all candidates.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.optimize import root
 
-from softcr_models.arguments import Arguments, signs_of, unknown_output
-from softcr_models.compiled_model import CompiledModel
-from softcr_models.constant_curvature.kernel import kernels
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter, nominal_parameters
+from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter
+from softcr_models.model_base import ModelBase
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import BASE_WRENCH, SHAPE, rod_inputs
 from softcr_models.rod_model.rod_model import rod_robot
+from softcr_papers.constant_curvature.kernel import kernels
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 STIFFNESS_RANGE = 5.0
@@ -44,7 +42,7 @@ class SectionSettings(BaseModel):
     )
 
 
-class ConstantCurvatureSection(CompiledModel):
+class ConstantCurvatureSection(ModelBase):
     """A robot's only section as a model of six states; see `Model` and `Lagrangian`.
 
     The state is q = [Delta_x, Delta_y, dL] [m] and its rates [m/s]. Outputs are in the frame of the
@@ -59,6 +57,7 @@ class ConstantCurvatureSection(CompiledModel):
     """
 
     Settings = SectionSettings
+    kernels: ClassVar = ("constant_curvature",)
 
     def __init__(
         self,
@@ -90,14 +89,15 @@ class ConstantCurvatureSection(CompiledModel):
         )
         self.inputs = rod_inputs(robot)
         self.parameters = _parameters(section)
-        self.outputs: Mapping[str, OutputInfo] = {
-            TIP: OutputInfo((3, 4), "m", "pose"),
-            SHAPE: OutputInfo((self.settings.points, 3), "m", "points"),
-            BASE_WRENCH: OutputInfo((6,), "N, N m", "wrench", needs_inputs=True),
-        }
-        self._arguments = Arguments(
-            type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
-        )
+        self._tells(
+            {
+                TIP: (OutputInfo((3, 4), "m", "pose"), self._tips),
+                SHAPE: (OutputInfo((self.settings.points, 3), "m", "points"), self._shapes),
+                BASE_WRENCH: (
+                    OutputInfo((6,), "N, N m", "wrench", needs_inputs=True), self._wrenches
+                ),
+            }
+        )  # fmt: skip
         self._longest_step = min(self.settings.longest_step, _SAFE_TURN / self._fastest())
 
     @classmethod
@@ -113,27 +113,6 @@ class ConstantCurvatureSection(CompiledModel):
         return cls(ConstantCurvatureModel.of_robot(rod), rod, settings)
 
     # -- Model ------------------------------------------------------------------------------------
-
-    def observe(
-        self,
-        names: Sequence[str],
-        states: np.ndarray,
-        inputs: np.ndarray | None,
-        parameters: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        rows, numbers = self._arguments.observe("observe", states, parameters)
-        observed = {}
-        for name in names:
-            if name == TIP:
-                observed[name] = self._poses(rows, name)
-            elif name == SHAPE:
-                observed[name] = self._shapes(rows)
-            elif name == BASE_WRENCH:
-                acting = self._arguments.inputs_of(name, inputs, len(rows))
-                observed[name] = self._wrenches(rows, acting, numbers)
-            else:
-                raise unknown_output(self, name)
-        return observed
 
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See Model.
@@ -154,14 +133,6 @@ class ConstantCurvatureSection(CompiledModel):
         if not np.abs(forces(found.x)).max() < 1e-8 * scale:
             raise UserError(f"no steady state was found at inputs {acting.tolist()} Pa")
         return np.concatenate([found.x, still])
-
-    def warm_up(self) -> None:
-        kernels()
-        numbers = nominal_parameters(self.parameters)
-        state, levels = np.zeros(self.state.size), np.zeros((2, 2, self.inputs.size))
-        self.rollout_tips(state, levels, numbers, 0.01)
-        self.observe(tuple(self.outputs), state[None], levels[0, :1], numbers[None])
-        self.equilibrium(self.inputs.low, numbers)
 
     # -- Lagrangian -------------------------------------------------------------------------------
 
@@ -193,7 +164,7 @@ class ConstantCurvatureSection(CompiledModel):
 
     # -- inner workings ---------------------------------------------------------------------------
 
-    def _advance(
+    def _states_after(
         self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         section = self.section
@@ -205,15 +176,14 @@ class ConstantCurvatureSection(CompiledModel):
         )  # fmt: skip
         return out
 
-    def _poses(self, states: np.ndarray, name: str) -> np.ndarray:
-        """See CompiledModel; there is one, the tip."""
+    def _tips(self, states: np.ndarray, _: np.ndarray, __: np.ndarray) -> np.ndarray:
         lengths = np.array([self.section.rest_length])
         poses = self._chain.pose(states[..., :3], lengths)[..., :3, :]
         poses[..., 3] += self.tip_cap_length * poses[..., 2]
         poses[..., 2, 3] += self.base_height
         return poses
 
-    def _shapes(self, states: np.ndarray) -> np.ndarray:
+    def _shapes(self, states: np.ndarray, _: np.ndarray, __: np.ndarray) -> np.ndarray:
         lengths = np.array([self.section.rest_length])
         poses = self._chain.backbone(states[:, :3], lengths, self.settings.points)
         points = poses[..., :3, 3].copy()

@@ -6,7 +6,7 @@ same purpose on different robots (the measured tip, the commands) is found by it
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,8 +14,6 @@ import numpy as np
 
 from softcr_models.model import Group, Layout
 from softcr_models.robots.kinds import KINDS, Kind
-from softcr_runtime.bags.parameter_changes import TOPIC as PARAMETER_EVENTS
-from softcr_runtime.bags.parameter_changes import changes_in
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.told_values import misfits
 from softcr_runtime.blocks.command_packets import CommandPacket
@@ -31,8 +29,39 @@ from softcr_runtime.wire.configuration import TOPIC as CONFIGURATION
 from softcr_runtime.wire.configuration import configurations
 from softcr_runtime.wire.diagnostics import DiagnosticReport, ToldSize, diagnostics_from_message
 from softcr_runtime.wire.messages import INPUT, MessageError, from_stamp, pose_value_from_message
+from softcr_runtime.wire.namespaces import split
 from softcr_runtime.wire.rod_clouds import ReferenceCloud, RodCloud
 from softcr_runtime.wire.topics import ACTUATOR_TOPICS, TRUTH
+
+_CHANGES_TOPIC = "/parameter_events"
+
+_VALUES = (
+    "", "bool_value", "integer_value", "double_value", "string_value", "byte_array_value",
+    "bool_array_value", "integer_array_value", "double_array_value", "string_array_value",
+)  # fmt: skip
+"""Fields of rcl_interfaces/msg/ParameterValue by its `type`."""
+
+
+def changes_in(message: Any) -> Iterator[str]:
+    """One line for each parameter that changed: `node: name = value`.
+
+    Parameters that are declared, and those that are removed with their node, are no changes.
+
+    Args:
+        message: rcl_interfaces/msg/ParameterEvent.
+    """
+    node = split(message.node)[1]
+    for parameter in message.changed_parameters:
+        yield f"{node}: {parameter.name} = {_told(parameter.value)}"
+
+
+def _told(value: Any) -> str:
+    if not 0 < value.type < len(_VALUES):
+        return "not set"
+    found = getattr(value, _VALUES[value.type])
+    found = found.tolist() if hasattr(found, "tolist") else found
+    return f"{found:.10g}" if isinstance(found, float) else str(found)
+
 
 TOPICS = (*EXCHANGED, "estimate/shape")
 """Topics that become signals; /diagnostics and safety/state are read beside them."""
@@ -268,7 +297,7 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
     Raises:
         UserError: the bag holds the topics of more than one robot.
     """
-    told = ("/diagnostics", "safety/state", CONFIGURATION, PARAMETER_EVENTS)
+    told = ("/diagnostics", "safety/state", CONFIGURATION, _CHANGES_TOPIC)
     names = {n: t for t in (*topics, *told) if (n := bag.find(t))}
     of_topic: dict[str, _OfTopic] = {}
     nodes: dict[str, NodeStatus] = defaultdict(NodeStatus)
@@ -287,7 +316,7 @@ def read_signals(bag: Bag, topics: Collection[str] = TOPICS) -> BagSignals:
             if topic == "safety/state":
                 if not safety or safety[-1][1] != content.message:
                     safety.append((message.time, content.message))
-            elif topic == PARAMETER_EVENTS:
+            elif topic == _CHANGES_TOPIC:
                 changes += [(message.time, line) for line in changes_in(content)]
             elif topic == CONFIGURATION:
                 size.take(content, files=True)

@@ -1,7 +1,8 @@
-"""What a kind of robots adds to the report of a run: numbers, key figures, curves over time.
+"""What a kind of robots, or a package, adds to the report of a run: numbers, key figures, curves.
 
-A kind names the class by its place, see `softcr_models.robots.kinds.Kind.report`. It is told the
-run, a `softcr_tools.report.run.Run`, and tells what to draw as data.
+A kind names the class by its place, see `softcr_models.robots.kinds.Kind.report`, a package by an
+entry point, see `softcr_tools.report.run.ENTRY_POINTS`. It is told the run, a
+`softcr_tools.report.run.Run`, and tells what to draw as data.
 """
 
 from collections.abc import Callable, Mapping, Sequence

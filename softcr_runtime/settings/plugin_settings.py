@@ -7,8 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from softcr_models.devices import DeviceName
 from softcr_models.errors import UserError
-from softcr_models.models import DeviceName, make_model, model_class
+from softcr_models.models import make_model, model_class
 from softcr_models.robots.robot import kind_of
 from softcr_models.rod.section import MAX_INTERVALS
 from softcr_runtime.settings.node_settings import NodeSettings, SampledNodeSettings

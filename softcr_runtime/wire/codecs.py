@@ -17,7 +17,6 @@ from softcr_runtime.wire.body_messages import (
     tendons_from_message,
     tendons_to_message,
 )
-from softcr_runtime.wire.force_clouds import forces_from_message, forces_message
 from softcr_runtime.wire.frames import WORLD
 from softcr_runtime.wire.goal_messages import (
     goal_from_message,
@@ -45,6 +44,8 @@ from softcr_runtime.wire.messages import (
     wrench_to_message,
 )
 from softcr_runtime.wire.rod_clouds import (
+    forces_from_message,
+    forces_message,
     reference_cloud_from_message,
     reference_cloud_message,
     rod_cloud_from_message,

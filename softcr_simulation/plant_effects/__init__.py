@@ -1,1 +1,1 @@
-"""What a structural plant adds to a rod, one effect in each file."""
+"""What a structural plant adds to a rod."""

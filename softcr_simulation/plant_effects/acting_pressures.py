@@ -7,9 +7,50 @@ import numpy as np
 from softcr_models.robots.robot import Robot
 from softcr_models.room_kernels import compiled
 from softcr_simulation.errors.plant_errors import PLAYS, PlantErrors
-from softcr_simulation.plant_effects.creep import late_share
-from softcr_simulation.plant_effects.hose import through_hose
-from softcr_simulation.plant_effects.hysteresis import through_plays
+
+
+@compiled
+def through_plays(pressure, plays, radii, weights):
+    """The pressure that acts [Pa]; the plays (J,) are moved.
+
+    A play follows at a distance of at most its radius. The acting pressure lies between the true
+    one and the plays: with one play of weight 1 it is that play, with many of weights w_j it is a
+    smooth loop, p - sum_j w_j (p - play_j).
+    """
+    acting = pressure
+    for j in range(plays.shape[0]):
+        plays[j] = min(max(plays[j], pressure - radii[j]), pressure + radii[j])
+        acting -= weights[j] * (pressure - plays[j])
+    return acting
+
+
+@compiled
+def through_hose(chamber, begin, end, decay, lag):
+    """Pressure in the chamber after a sub-step [Pa], exact for a linear one at the valve.
+
+    Args:
+        chamber: pressure before [Pa].
+        begin, end: at the valve, at begin and end of the sub-step [Pa].
+        decay: exp(-pole * sub-step); 0 for a hose without volume.
+        lag: 1 / (pole * sub-step).
+    """
+    if decay == 0.0:
+        return end
+    behind = lag * (end - begin)
+    return end - behind + (chamber - begin + behind) * decay
+
+
+@compiled
+def late_share(pressure, late, shares, decays):
+    """The pressure that acts after a sub-step [Pa]: p + sum_k share_k (late_k - p).
+
+    Each `late` (C,) is moved: it goes to the pressure exponentially. At rest all of p acts.
+    """
+    acting = pressure
+    for k in range(late.shape[0]):
+        late[k] = pressure + (late[k] - pressure) * decays[k]
+        acting += shares[k] * (late[k] - pressure)
+    return acting
 
 
 @compiled

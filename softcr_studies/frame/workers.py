@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
 from softcr_models.plugins import in_a_line
-from softcr_models.warm_up import ARC, ROD, ensure_warm
+from softcr_models.warm_up import ROD, added_sets, ensure_warm
 from softcr_studies.frame.catalogue import file_of, load_study
 from softcr_studies.frame.cell import Cell, Result
 from softcr_studies.frame.code_version import code_version
@@ -84,7 +84,7 @@ class LocalWorkers:
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
         """Each job with its result, as they end; what a cell raises is raised."""
-        ensure_warm((ROD, ARC))
+        ensure_warm((ROD, *added_sets()))
         if self.count == 1:
             yield from ((job, run_job(job)) for job in jobs)
             return
@@ -204,7 +204,7 @@ Workers = LocalWorkers | ClusterWorkers
 
 
 def _on_cluster(job: Job) -> Result:
-    ensure_warm((ROD, ARC))
+    ensure_warm((ROD, *added_sets()))
     return run_job(job)
 
 

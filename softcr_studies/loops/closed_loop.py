@@ -1,20 +1,71 @@
-"""A closed loop from names and settings, run on virtual time: what most studies do in a cell.
+"""Closed loops on virtual time, from names and settings or from blocks that are made by hand.
 
 The loop is the one of `softcr up simulation`: plant, estimator, reference and controller are the
 same blocks, each with random numbers of its own.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from softcr_runtime.blocks.block import Output
+from softcr_estimation.estimator import EstimatorBlock
+from softcr_models import Robot
+from softcr_models.robots.kinds import AnyRobot
+from softcr_runtime.blocks.block import BlockBase, Input, Output, Samples
+from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.system import Parameter, Parameters, System
-from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.blocks.virtual import Observer
+from softcr_runtime.blocks.virtual_run import run_blocks, run_system
 from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import NodeSettings, build_settings
+from softcr_runtime.wire.robot_topics import robot_topics
+from softcr_simulation.plants import Plant, RodPlant
+from softcr_simulation.simulator import Simulator, SimulatorSettings
 from softcr_studies.frame.cell import Cell, Result
+
+
+class ScriptedCommands(BlockBase):
+    """Answers the k-th sample of the actuators with row k, then holds the last one."""
+
+    name = "scripted_commands"
+    kinds = None
+
+    def __init__(self, robot: Any, settings: Any, commands: np.ndarray) -> None:
+        """See BlockBase.
+
+        Args:
+            robot: see BlockBase.
+            settings: see BlockBase.
+            commands: (T, m) [unit of the robot's inputs]. In lock-step a row is followed from the
+                cycle after the one that it answers on.
+        """
+        super().__init__(robot, settings)
+        topics = robot_topics(robot)
+        self._plan, self._commands = topics.plan, commands
+        self.inputs = (Input(topics.state, "lead"),)
+        self.outputs = (topics.plan,)
+        self.reset()
+
+    def reset(self) -> None:
+        self._ticks = 0
+
+    def tick(self, now: int, samples: Samples) -> Iterable[Output]:
+        """The row of this tick."""
+        row = min(self._ticks, len(self._commands) - 1)
+        self._ticks += 1
+        due = now + round(1e9 * self.settings.period)
+        return [Output(self._plan, now, CommandPacket.single(due, self._commands[row]))]
+
+    def idle(self, now: int, why: str) -> Iterable[Output]:
+        """No pressure; tendons at rest."""
+        rest = np.zeros(self._commands.shape[1])
+        return [Output(self._plan, now, CommandPacket.single(now, rest))]
+
+
+SIMULATOR, ESTIMATOR, REFERENCE = "simulator", "estimator", "reference"
 
 _READ: dict[str, tuple[str, Callable[[Any], np.ndarray]]] = {
     "simulation/truth/tip/pose": ("tips", lambda pose: pose.position),
@@ -78,11 +129,23 @@ def closed_loop(
 
 
 def tracked(cell: Cell, system: System) -> Result:
+    """Run a loop of a cell, whose bag is written if it wants one; see `followed`."""
+    return followed(system, bag=cell.bag)
+
+
+def followed(
+    loop: System | Mapping[str, BlockBase],
+    observe: Observer = lambda name, output: None,
+    bag: Path | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Result:
     """Run a loop and keep how its tip followed.
 
     Args:
-        cell: that is run; its bag is written if it wants one.
-        system: of it.
+        loop: a system, or blocks by the names of their nodes, the controller last.
+        observe: told of everything that is sent.
+        bag: to be written.
+        clock: by which ticks are timed [s].
 
     Returns:
         times (T,) [s]; tips, wanted, estimated (T, 3) true, wanted and estimated tip [m], base
@@ -91,12 +154,17 @@ def tracked(cell: Cell, system: System) -> Result:
     """
     sent: dict[str, dict[int, np.ndarray]] = {name: {} for name, _ in _READ.values()}
 
-    def observe(_: str, output: Output) -> None:
+    def told(node: str, output: Output) -> None:
         if output.topic in _READ:
             name, read = _READ[output.topic]
             sent[name][output.stamp] = read(output.value)
+        observe(node, output)
 
-    executor = run_system(system, observe, clock=time.perf_counter, bag=cell.bag)
+    if isinstance(loop, System):
+        executor = run_system(loop, told, clock=clock, bag=bag)
+        controller = loop.controller or loop.parts[-1].name
+    else:
+        executor, controller = run_blocks(loop, told, clock=clock, bag=bag), [*loop][-1]
     whole = [sent[name] for name in ("tips", "wanted", "commands")]
     stamps = [stamp for stamp in sent["wanted"] if all(stamp in each for each in whole)]
     nothing = np.full(3, np.nan)  # an estimate need not be there
@@ -105,10 +173,43 @@ def tracked(cell: Cell, system: System) -> Result:
         for name, values in sent.items()
     }
     error = np.linalg.norm(arrays["tips"] - arrays["wanted"], axis=1)
-    ticks = np.array(executor.tick_times[system.controller or system.parts[-1].name])
+    ticks = np.array(executor.tick_times[controller])
     return arrays | {"times": 1e-9 * np.array(stamps), "error": error, "ticks": ticks}
 
 
 def mean_error_mm(result: Result, since: float = 0.0) -> float:
     """Mean tip error of what `tracked` returns, from a time on [mm]."""
     return float(1e3 * result["error"][result["times"] >= since].mean())
+
+
+# --- blocks that are made by hand
+
+
+def common(robot: AnyRobot, rate_hz: float, seed: int = 0) -> Parameters:
+    """Parameters of every block."""
+    return {"robot": robot.name, "mode": "lockstep", "rate_hz": rate_hz, "seed": seed}
+
+
+def simulator(robot: AnyRobot, plant: Plant, cycles: int, rate_hz: float, seed: int) -> Simulator:
+    """A plant that lives through so many cycles; `robot` is as filter and controller know it."""
+    told = common(robot, rate_hz, seed) | {"duration": (cycles - 0.5) / rate_hz}
+    return Simulator(robot, build_settings(SimulatorSettings, told), plant)
+
+
+def open_loop(
+    robot: Robot, plant: RodPlant, answers: np.ndarray, cycles: int, rate_hz: float, seed: int
+) -> dict[str, BlockBase]:
+    """A plant and what it is commanded: `answers` (T, m) [Pa], of which row k is followed from
+    cycle k + 1 on, and the last one to the end of the cycles."""
+    settings = build_settings(NodeSettings, common(robot, rate_hz))
+    return {
+        SIMULATOR: simulator(robot, plant, cycles, rate_hz, seed),
+        ScriptedCommands.name: ScriptedCommands(robot, settings, answers),
+    }
+
+
+def estimator(robot: Robot, parameters: Parameters) -> EstimatorBlock:
+    """The house's filter with parameters of its block."""
+    # the robot may be made by hand: no file says of which kind it is
+    told: Parameters = {"estimator": "rod", "model": "rod"} | parameters
+    return EstimatorBlock(robot, EstimatorBlock.settings_of(told))

@@ -16,9 +16,16 @@ from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_simulation.errors.plant_errors import PlantErrors, about_field
 from softcr_studies.frame.study import Cell, Result, Results, Row
-from softcr_studies.loops import lock_in
 from softcr_studies.loops.closed_loop import mean_error_mm
-from softcr_studies.loops.compared_loops import PLAIN, Loop, run_whole
+from softcr_studies.loops.compared_loops import (
+    LOCK_IN_METRICS,
+    PLAIN,
+    SILENT_TIP,
+    WARNED,
+    Loop,
+    run_whole,
+    silent_percent,
+)
 from softcr_studies.loops.tracking_loop import SETTLED, Case, reference_of
 
 DURATION = 6.0  # [s]
@@ -106,8 +113,8 @@ def run_drawn(cell: Cell, loop: Loop) -> Result:
     except (ArithmeticError, ValueError):
         return told
     silent = {
-        lock_in.SILENT_TIP: lock_in.silent_percent(result, "tip_sigmas"),
-        lock_in.WARNED: lock_in.METRICS[-1].of(result),
+        SILENT_TIP: silent_percent(result, "tip_sigmas"),
+        WARNED: LOCK_IN_METRICS[-1].of(result),
     }
     return {ERROR: min(mean_error_mm(result, SETTLED), LOST_MM), LOST: 0.0, **silent}
 
@@ -134,7 +141,7 @@ def summary_rows(results: Results, musts: dict[str, float], cases: Sequence[str]
             )  # fmt: skip
         lost = sum(each[LOST] for each in found)
         yield Row(case, method, LOST, float(lost), 0.0, "-", len(found))
-        for name in (lock_in.SILENT_TIP, lock_in.WARNED):
+        for name in (SILENT_TIP, WARNED):
             values = [each[name] for each in found if name in each]
             if values:
                 yield Row.of(case, method, name, values, "%")

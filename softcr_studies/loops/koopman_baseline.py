@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from softcr_control.koopman.file import KoopmanDesign, load_design, save_design
-from softcr_control.koopman.lifted_model import KoopmanModel, Lift, Trial, identified
-from softcr_control.koopman.lqr import StaticModel, Weights
-from softcr_control.koopman.selection import select
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import Robot
 from softcr_models.errors import UserError
 from softcr_models.kernel_cache import cache_home
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_studies.frame.code_version import code_version
-from softcr_studies.loops.closed_loop import mean_error_mm
+from softcr_studies.koopman.file import KoopmanDesign, load_design, save_design
+from softcr_studies.koopman.lifted_model import KoopmanModel, Lift, Trial, identified
+from softcr_studies.koopman.lqr import StaticModel, Weights
+from softcr_studies.koopman.selection import select
+from softcr_studies.loops.closed_loop import mean_error_mm, open_loop
 from softcr_studies.loops.tracking_loop import (
     BASELINE,
     PERIOD,
@@ -43,7 +43,6 @@ from softcr_studies.loops.tracking_loop import (
     sampled_reference,
     with_errors,
 )
-from softcr_studies.loops.virtual_runs import open_loop
 
 VALIDATION = (
     (ReferenceSettings(kind="trajectory", frequencies=(0.15, 0.5, 1.1)), 6.0),

@@ -16,7 +16,6 @@ import numpy as np
 
 from softcr_control.controller import ControllerBlock, ControllerBlockSettings
 from softcr_control.controller_file import named_settings
-from softcr_control.koopman.lqr import KoopmanDesign, KoopmanLqr
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_control.reference.block import ReferenceBlock, ReferenceBlockSettings
@@ -30,7 +29,7 @@ from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.blocks.values import TipEstimate
 from softcr_runtime.blocks.virtual import Observer
-from softcr_runtime.blocks.virtual_run import Log, run_blocks
+from softcr_runtime.blocks.virtual_run import Log
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import build_settings
 from softcr_simulation.errors.plant_errors import MODEL_ERRORS, PlantErrors
@@ -38,12 +37,14 @@ from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.frame.cell import Result
-from softcr_studies.loops.virtual_runs import (
+from softcr_studies.koopman.lqr import KoopmanDesign, KoopmanLqr
+from softcr_studies.loops.closed_loop import (
     ESTIMATOR,
     REFERENCE,
     SIMULATOR,
     common,
     estimator,
+    followed,
     simulator,
 )
 
@@ -116,6 +117,19 @@ class Case:
 
 FAST = Case("trajectory to 1.5 Hz", ReferenceSettings(kind="trajectory"))
 """Experiment 4a of the paper: sines up to 1.5 Hz."""
+
+SETPOINT = Case("setpoint (45, 25, 15) kPa", ReferenceSettings(kind="setpoint"), 6.0)
+"""Experiment 4b: a setpoint far from the vented rod."""
+
+SLOW = ReferenceSettings(kind="trajectory", frequencies=(0.05, 0.12, 0.2), fade_in=2.0)
+SLOW_TRAJECTORY = Case("trajectory to 0.2 Hz", SLOW, 30.0)
+"""Experiment 5a: a trajectory with oscillations up to 0.2 Hz."""
+
+
+def circle(frequency: float) -> Case:
+    """At least two turns after it has settled, and 6 s: Experiment 5c."""
+    reference = ReferenceSettings(kind="circle", frequency=frequency)
+    return Case(f"circle {frequency:g} Hz", reference, max(6.0, SETTLED + 2 / frequency))
 
 
 def reference_of(robot: Robot, case: Case) -> SampledReference:
@@ -191,7 +205,7 @@ def run_loop(
         clock: by which ticks are timed [s].
 
     Returns:
-        As `closed_loop.tracked`, and: state_error (T,) root mean square of the true state's
+        As `closed_loop.followed`, and: state_error (T,) root mean square of the true state's
         distance from the wanted one, at the nodes that plant and model share, in the model's state
         scales [-]; compliance (T,) estimated, true_compliance: bending compliance [rad/(N m m)];
         tip_sigmas, compliance_sigmas (T,) how far truth is from the estimate, in the filter's own
@@ -208,7 +222,6 @@ def run_loop(
         filter_parameters=filter_parameters, filter_settings=filter_settings, learned=learned,
         known=known,
     )  # fmt: skip
-    *_, node = blocks
     plant, filter_block = blocks[SIMULATOR].plant, blocks[ESTIMATOR]
     cycles, both = round(case.duration / case.period), _common_intervals(case)
     log = Log(*_KEPT)
@@ -220,13 +233,8 @@ def run_loop(
             warned.append(bool(filter_block.estimator.warnings()))
         observe(name, output)
 
-    executor = run_blocks(blocks, told_of, clock=clock, bag=bag)
-    tips, rods, rows, estimates, estimated, commands = (log.values(topic) for topic in _KEPT)
-    places = {
-        "tips": np.array([pose.position for pose in tips]),
-        "wanted": np.array([each.tip_positions[0] for each in rows]),
-        "estimated": np.array([each.pose().position for each in estimated]),
-    }
+    found = followed(blocks, told_of, bag, clock)
+    rods, rows, estimates, estimated = (log.values(topic) for topic in _KEPT)
     common_rod, model_rod = CosseratRod(robot, both), CosseratRod(robot, case.model_intervals)
     true, aimed = (
         restricted(np.array(states), interval_counts(of), interval_counts(common_rod))
@@ -243,18 +251,16 @@ def run_loop(
     )  # fmt: skip
     true_compliance = plant.simulated.rod.robot.bending_compliance
     astray = (true - aimed) / RodPrediction(common_rod).state_scale
-    return places | {
+    return {
+        **found,
         "times": np.arange(cycles) * case.period,
-        "error": np.linalg.norm(places["tips"] - places["wanted"], axis=1),
         "state_error": np.sqrt(np.mean(astray**2, axis=1)),
         "compliance": compliance,
         "true_compliance": true_compliance,
-        "tip_sigmas": tip_sigmas(places["tips"] - places["estimated"], estimated),
+        "tip_sigmas": tip_sigmas(found["tips"] - found["estimated"], estimated),
         "compliance_sigmas": np.abs(compliance - true_compliance) / np.maximum(deviation, 1e-12),
         "warned": np.array(warned),
         "fallbacks": filter_block.estimator.describe()["fallbacks"],
-        "commands": np.array(commands[:cycles]),
-        "ticks": np.array(executor.tick_times[node]),
         "repairs": filter_block.estimator.repairs,
     }
 
@@ -355,8 +361,5 @@ def _reference(
     return ReferenceBlock(robot, build_settings(ReferenceBlockSettings, told), source, learned)
 
 
-_KEPT = (
-    "simulation/truth/tip/pose", "simulation/truth/rod", "reference/rod", "estimate/rod",
-    "estimate/tip/pose", "pressure/sent",
-)  # fmt: skip
-_BASELINE_PLACE = "softcr_control.koopman.lqr:KoopmanLqr"
+_KEPT = ("simulation/truth/rod", "reference/rod", "estimate/rod", "estimate/tip/pose")
+_BASELINE_PLACE = "softcr_studies.koopman.lqr:KoopmanLqr"

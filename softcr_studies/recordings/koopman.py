@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_control.koopman.lifted_model import KoopmanModel, Lift, Trial, identified
-from softcr_control.koopman.selection import grid, rollout_errors, select
 from softcr_models.errors import UserError
 from softcr_models.files.small_files import arrays_of
 from softcr_runtime.console.panels import panels
 from softcr_runtime.settings.node_settings import Seconds
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.koopman.lifted_model import KoopmanModel, Lift, Trial, identified
+from softcr_studies.koopman.selection import grid, rollout_errors, select
 
 FILE = "bruder2020_train.npz"
 MOST_FOLDS = 5

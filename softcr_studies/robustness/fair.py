@@ -10,8 +10,9 @@ from softcr_control.reference.settings import ReferenceSettings
 from softcr_models import load_robot
 from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Cell, Must, Result, Study
-from softcr_studies.loops import lock_in
 from softcr_studies.loops.compared_loops import (
+    LOCK_IN_EXPLAINED,
+    LOCK_IN_METRICS,
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,
@@ -53,7 +54,7 @@ STUDY = Study(
     run=run,
     cases=(SAME, AT_REST, *STRUCTURAL),
     methods=methods,
-    metrics=(*METRICS, *lock_in.METRICS),
+    metrics=(*METRICS, *LOCK_IN_METRICS),
     musts=(
         *musts_of_both(SETTLED_TIP, {SAME.name: (0.13, 0.11)} | ON_PRESETS),
         *NO_SILENT_LOCK_IN,
@@ -69,6 +70,6 @@ STUDY = Study(
     "the pressure sensors beside, and reopens; with the chain also hysteresis, hoses, angles, a "
     "stiffness that changes and the marker. All controllers estimate the lag of the pressures. "
     "The reference is a motion of the nominal rod to 1.5 Hz; at rest, the setpoint of Experiment "
-    "4b. Errors count from 2 s on. " + lock_in.EXPLAINED,
+    "4b. Errors count from 2 s on. " + LOCK_IN_EXPLAINED,
     about={"settled_from_s": 2.0, "duration_s": DURATION},
 )

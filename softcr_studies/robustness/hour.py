@@ -18,7 +18,6 @@ from softcr_control.reference.references import SampledReference
 from softcr_models import load_robot
 from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.virtual_run import run_blocks
-from softcr_simulation.errors.drifting_plant import DriftingPlant, between, worst_drift
 from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import (
     Cell,
@@ -30,9 +29,15 @@ from softcr_studies.frame.study import (
     Study,
     StudySettings,
 )
-from softcr_studies.loops import lock_in
-from softcr_studies.loops.closed_loop import mean_error_mm
-from softcr_studies.loops.compared_loops import LOOPS, OURS, PLAIN
+from softcr_studies.loops.closed_loop import ESTIMATOR, mean_error_mm
+from softcr_studies.loops.compared_loops import (
+    LOCK_IN_EXPLAINED,
+    LOCK_IN_METRICS,
+    LOOPS,
+    OURS,
+    PLAIN,
+    SILENT_TIP,
+)
 from softcr_studies.loops.tracking_loop import (
     FAST,
     REFERENCE_INTERVALS,
@@ -42,7 +47,7 @@ from softcr_studies.loops.tracking_loop import (
     reference_of,
     tip_sigmas,
 )
-from softcr_studies.loops.virtual_runs import ESTIMATOR
+from softcr_studies.robustness.drifting_plant import DriftingPlant, between, worst_drift
 
 _TURN = 2.0  # of the motion to 1.5 Hz, whose sines are of 0.5, 1 and 1.5 Hz [s]
 _FADED = 4.0  # from here on it repeats itself [s]
@@ -180,21 +185,21 @@ STUDY = Study(
                lambda result: 1e3 * result["error"][result["times"] >= SETTLED].max()),
         Metric("restarts", "-", "restarts"),
         Metric("fallbacks", "-", "fallbacks"),
-        lock_in.METRICS[0],
-        lock_in.METRICS[-1],
+        LOCK_IN_METRICS[0],
+        LOCK_IN_METRICS[-1],
     ),
     musts=(
         Must("settled tip error", 0.5),
         Must("worst minute", 0.5),
         Must("restarts", 0.0),
         Must("fallbacks", 0.0),
-        Must(lock_in.SILENT_TIP, 1.0, 0.3),
+        Must(SILENT_TIP, 1.0, 0.3),
     ),
     exact="The plant begins as typical, a chain of 20 beam elements with all that its file says. "
     "In the hour each of its errors of body, actuation and pressures (length, compliances, tip "
     "mass and where it sits, tilt of the base, stiffness by curvature, chamber angles, hysteresis, "
     "creep, noise and bias of the pressures) goes evenly to that end of its spread which is "
     "farther away; its numbers are renewed every 5 s. The motion to 1.5 Hz repeats itself every "
-    "2 s. " + lock_in.EXPLAINED,
+    "2 s. " + LOCK_IN_EXPLAINED,
     draw=draw,
 )  # fmt: skip

@@ -5,9 +5,14 @@ from dataclasses import replace
 
 from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_studies.frame.study import Study
-from softcr_studies.loops import lock_in
-from softcr_studies.loops.compared_loops import NO_SILENT_LOCK_IN, WHOLE, musts_of_both
-from softcr_studies.loops.tracking_cases import SETPOINT, SLOW_TRAJECTORY, circle
+from softcr_studies.loops.compared_loops import (
+    LOCK_IN_EXPLAINED,
+    LOCK_IN_METRICS,
+    NO_SILENT_LOCK_IN,
+    WHOLE,
+    musts_of_both,
+)
+from softcr_studies.loops.tracking_loop import SETPOINT, SLOW_TRAJECTORY, circle
 from softcr_studies.loops.tracking_study import METRICS, SETTLED_TIP
 from softcr_studies.robustness.fair import run
 
@@ -20,7 +25,7 @@ STUDY = Study(
     run=run,
     cases=[replace(case, errors=load_plant_errors("typical")) for case in _MUSTS],
     methods=WHOLE,
-    metrics=(*METRICS, *lock_in.METRICS),
+    metrics=(*METRICS, *LOCK_IN_METRICS),
     musts=[
         *musts_of_both(SETTLED_TIP, {case.name: (must, must / 2) for case, must in _MUSTS.items()}),
         *NO_SILENT_LOCK_IN,
@@ -28,6 +33,6 @@ STUDY = Study(
     exact="The plant is a chain of beam elements with an integrator of its own, and has all that "
     "typical in config/plant_errors says; filter and controllers are the shipped ones with the "
     "chain. The reference is a motion of the nominal rod. Errors count from 2 s on. "
-    + lock_in.EXPLAINED,
+    + LOCK_IN_EXPLAINED,
     about={"settled_from_s": 2.0},
 )  # fmt: skip

@@ -16,9 +16,10 @@ import numpy as np
 from softcr_models import load_robot
 from softcr_simulation.errors.plant_errors import PlantErrors, about_field, load_plant_errors
 from softcr_studies.frame.study import Cell, Metric, Result, Results, Study, StudySettings
-from softcr_studies.loops import lock_in
 from softcr_studies.loops.closed_loop import mean_error_mm
 from softcr_studies.loops.compared_loops import (
+    LOCK_IN_EXPLAINED,
+    LOCK_IN_METRICS,
     LOOPS,
     NO_SILENT_LOCK_IN,
     ON_PRESETS,
@@ -225,7 +226,7 @@ STUDY = Study(
     methods=methods,
     metrics=(
         *(metric for metric in METRICS if metric.quantity in _KEPT),
-        *lock_in.METRICS,
+        *LOCK_IN_METRICS,
         Metric("peak after the event", "mm", _peak),
         Metric(RECOVERED, "s", _recovered),
         Metric("mean from 1.5 s after the event on", "mm", _later),
@@ -245,7 +246,7 @@ STUDY = Study(
     "outer face of the tip's cap, and the model's tip mass along the last fifth of the rod, where "
     "no mass has both its weight and its inertia. The reference is a motion of the nominal rod. "
     "Errors count from 2 s on. Filters have the pressure chain where the method says so. "
-    + lock_in.EXPLAINED,
+    + LOCK_IN_EXPLAINED,
     about={"settled_from_s": SETTLED, "duration_s": DURATION},
     draw=draw,
 )

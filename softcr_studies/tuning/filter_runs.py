@@ -25,6 +25,7 @@ from softcr_runtime.settings.registry import GRADIENT_MPC
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
+from softcr_studies.loops.closed_loop import open_loop
 from softcr_studies.loops.tracking_loop import (
     MODEL_INTERVALS,
     PERIOD,
@@ -34,7 +35,6 @@ from softcr_studies.loops.tracking_loop import (
     Case,
     run_loop,
 )
-from softcr_studies.loops.virtual_runs import open_loop
 
 _TRUTH = ("simulation/truth/tip/pose", "simulation/truth/rod")
 MEAN, AMPLITUDE = 35e3, 20e3  # of the commands [Pa]

@@ -22,9 +22,9 @@ from matplotlib.ticker import NullFormatter
 from scipy.stats import spearmanr
 
 from softcr_models.errors import UserError
-from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_studies.frame import search
 from softcr_studies.frame.cell import name_of
+from softcr_studies.frame.particle_swarm import particle_swarm
 from softcr_studies.frame.search import Pairs, Tried, Turn, ranked, tried
 from softcr_studies.frame.study import Cell, Metric, Result, Results, Row, Study
 from softcr_studies.frame.table import KINDS

@@ -9,7 +9,8 @@ view` draws for itself and leaves these topics to this node where both run.
 
 import threading
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -36,12 +37,25 @@ from softcr_runtime.wire.frames import (
     static_transforms,
     transform_messages,
 )
+from softcr_runtime.wire.messages import header
 from softcr_runtime.wire.tf_types import NoWireType, tf_message, tf_message_class
 from softcr_runtime.wire.topics import TOPICS, TRUTH, topics_of
 from softcr_tools.viewer.drawing import markers_message, path_message
 from softcr_tools.viewer.picture import Picture
-from softcr_tools.visuals.parameters import parameters_message
 from softcr_tools.visuals.urdf import robot_description
+
+
+def parameters_message(parameters: Mapping[str, tuple[float, float]], stamp: int) -> Any:
+    """sensor_msgs/JointState: name, position = value, effort = standard deviation; stamp [ns]."""
+    from sensor_msgs.msg import JointState
+
+    return JointState(
+        header=header(stamp, ""),
+        name=list(parameters),
+        position=array("d", [value for value, _ in parameters.values()]),
+        effort=array("d", [deviation for _, deviation in parameters.values()]),
+    )
+
 
 _TIP, _SHAPE, _MARKERS, _PARAMETERS, _DESCRIPTION = (
     "estimate/tip/pose", "estimate/shape", "markers", "estimate/parameters", "robot_description",

@@ -25,7 +25,7 @@ from softcr_runtime.console.figure_style import COMMANDED, ESTIMATE, LIMIT, MEAS
 from softcr_runtime.console.kind_reports import Curves
 from softcr_tools.report.page import ReportFigure
 from softcr_tools.report.rod_report import COMPLIANCE_SETTLING_TIME
-from softcr_tools.report.run import ARC, Run
+from softcr_tools.report.run import Run
 from softcr_tools.report.sections import SETTLING_TIME
 
 SNAPSHOTS = 9  # shapes drawn of a run
@@ -74,9 +74,9 @@ def _own() -> dict[str, Drawing]:
 
 
 def _of_kind(run: Run) -> dict[str, Drawing]:
-    """The figures that the robot's kind adds."""
-    told = {} if run.of_kind is None else run.of_kind.figures(run)
-    return {name: (partial(_told, each), each.title, each.caption) for name, each in told.items()}
+    """The figures that the robot's kind and packages add."""
+    told = [figure for each in run.added for figure in each.figures(run).items()]
+    return {name: (partial(_told, each), each.title, each.caption) for name, each in told}
 
 
 def _told(figure: Curves, run: Run) -> Figure | None:
@@ -292,19 +292,6 @@ def _draw_band(time: np.ndarray, low: np.ndarray, high: np.ndarray, axes: Axes) 
     axes.fill_between(time, low, high, color=ESTIMATE, alpha=0.18, linewidth=0, label=label)
 
 
-def constant_curvature(run: Run) -> Figure | None:
-    """Constant curvature: the arc that is estimated from the sensor under the base, and the one
-    from the rod's true base to its true tip. The stiffness absorbs what constant curvature leaves
-    out."""
-    arc, labels = run.estimated_arc(), ["$\\Delta_x$ [mm]", "$\\Delta_y$ [mm]", "$\\delta L$ [mm]"]
-    if not len(arc):
-        return None
-    both = ("true arc", run.true_arc(), _BOLD), ("estimate", arc, _BLUE)
-    stiffness = _curves(run, both[1:], column=ARC.index("bending_stiffness"))
-    rows = [*_columns(run, labels, 1e3, *both), ("stiffness\n[N/m]", stiffness)]
-    return _over_time(run, rows, height=1.5)
-
-
 def shape(run: Run) -> Figure | None:
     """Shape: the robot at times that are spread evenly over the run."""
     (true, true_at), (seen, seen_at) = run.shapes(truth=True), run.shapes(truth=False)
@@ -368,5 +355,5 @@ def tick_times(run: Run) -> Figure | None:
 
 _FIGURES: tuple[Callable[[Run], Figure | None], ...] = (
     tip_tracking, tip_error, tip_path, pressures, bending_compliance, parameters,
-    constant_curvature, shape, tick_times,
+    shape, tick_times,
 )  # fmt: skip

@@ -1,16 +1,15 @@
-"""What the report tells of rods alone: the bending compliance, the sensor below the base, the one
-arc of constant curvature that an estimator may see, and loops under names that scripts know."""
+"""What the report tells of rods alone: the bending compliance, the sensor below the base, and loops
+under names that scripts know."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from softcr_runtime.console.kind_reports import Curves, reduced
-from softcr_tools.report.run import ARC, Run
+from softcr_tools.report.run import Run
 from softcr_tools.report.sections import Numbers, loop
 
 COMPLIANCE_SETTLING_TIME = 5.0  # after its first estimate a compliance must be right [s]
-ARC_BEGIN = 0.1  # at the start an estimated arc does not count, Mehl et al., Sec. III-B [s]
 _LOOPS = ("simulator", "estimator", "nempc_controller")
 
 
@@ -18,10 +17,6 @@ class RodReport:
     """See `softcr_runtime.console.kind_reports.KindReport`."""
 
     key_figures: Mapping[str, tuple[str, str, str]] = {
-        "nrmse_mean_percent": (
-            "constant curvature", "{nrmse_mean_percent:1 %} NRMSE",
-            "mean of coordinates and rates; bending stiffness {bending_stiffness:0 N/m}",
-        ),
         "estimated": (
             "bending compliance", "{estimated:2 rad/(N m m)}",
             "true {true:2}; first guess {initial:2}; error {error_percent:2 %}; "
@@ -31,12 +26,12 @@ class RodReport:
 
     def numbers(self, run: Run) -> Numbers:
         """`bending_compliance` [rad/(N m m)] with the first guess and errors, of which
-        `worst_error_percent` is the largest from 5 s on; `constant_curvature`, `wrench`; and loops
+        `worst_error_percent` is the largest from 5 s on; `wrench`; and loops
         by node."""
         loops = {node: loop(run, node) for node in _LOOPS}
         others = {node: loop(run, node) for node in run.bag.nodes if node not in loops}
         return {
-            "bending_compliance": _compliance(run), **constant_curvature(run), **base_sensor(run),
+            "bending_compliance": _compliance(run), **base_sensor(run),
             **loops, "other_nodes": others,
         }  # fmt: skip
 
@@ -62,33 +57,6 @@ def _compliance(run: Run) -> dict[str, float | None]:
             told["error_percent"] = float(errors[-1])
             told["worst_error_percent"] = reduced(np.max, errors[late])
     return {"true": true, "initial": initial, **told}
-
-
-def constant_curvature(run: Run) -> Numbers:
-    """`constant_curvature`: what a filter with one constant-curvature arc saw of a rod, if any.
-
-    `nrmse_percent` is scored as in Mehl et al., Table II: root mean square error over the largest
-    true magnitude; None without a simulator's truth. `bending_stiffness` [N/m] is the last
-    estimate, which takes up what constant curvature leaves out.
-    """
-    arc, scores = run.estimated_arc(), None
-    if not len(arc):
-        return {"constant_curvature": None}
-    if len(truth := run.true_arc()):
-        counted = int(truth.stamps[0]) + round(1e9 * ARC_BEGIN), int(truth.stamps[-1])
-        errors, values = arc.minus(truth).between(*counted).values, truth.between(*counted).values
-        if len(errors):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                nrmse = 100.0 * np.sqrt(np.mean(errors**2, axis=0)) / np.abs(values).max(axis=0)
-            if np.isfinite(nrmse[:-1]).all():
-                scores = dict(zip(ARC[:-1], nrmse[:-1].tolist(), strict=True))
-    numbers = {
-        "nrmse_percent": scores,
-        "nrmse_mean_percent": None if scores is None else float(np.mean([*scores.values()])),
-        "bending_stiffness": float(arc.values[-1, -1]),
-        "bending_stiffness_std": float(run.estimated_arc("_std").values[-1, -1]),
-    }
-    return {"constant_curvature": numbers}
 
 
 def base_sensor(run: Run) -> Numbers:

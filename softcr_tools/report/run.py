@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from importlib.metadata import entry_points
 from typing import Any, Literal
 
 import numpy as np
 
-from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.plugins import load_class
 from softcr_models.robots.kinds import KINDS, AnyRobot, ShownInput
 from softcr_models.robots.robot import robot_of
@@ -21,11 +21,9 @@ REFERENCES = ("reference", "tip_reference")  # nodes that say what shall be foll
 CONTROLLERS = (*registry.nodes("controller"), "controller", "apcc_controller", "feedforward")
 """Nodes that may control; the first stands in the summary even where none ran."""
 
-ARC = (
-    "delta_x", "delta_y", "elongation",
-    "delta_x_rate", "delta_y_rate", "elongation_rate", "bending_stiffness",
-)  # fmt: skip
-"""What estimate/constant_curvature tells, each with its standard deviation."""
+ENTRY_POINTS = "softcr.reports"
+"""Group of the entry points by which installed packages, the papers among them, add to reports:
+classes as of `KindReport`."""
 
 _POINTS = 40  # of a centre line that is made from a state
 
@@ -61,10 +59,12 @@ class Run:
         return told if told in KINDS else next(iter([*fits, *KINDS]))
 
     @cached_property
-    def of_kind(self) -> KindReport | None:
-        """What the robot's kind adds to the report."""
+    def added(self) -> tuple[KindReport, ...]:
+        """What the robot's kind and installed packages add to the report."""
         place = KINDS[self.kind].report
-        return load_class(place, "report")() if place else None
+        found: list[Any] = [load_class(place, "report")] if place else []
+        points = sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name)
+        return tuple(each() for each in (*found, *(point.load() for point in points)))
 
     def state(self, of: Literal["true", "estimated", "wanted"]) -> Signal:
         """(T, nx) states of a robot that is not a rod; of what is wanted with the columns of the
@@ -202,27 +202,6 @@ class Run:
         """Lowest and highest allowed pressure [Pa]; None when no node told it."""
         limits = self.bag.robot.get("pressure_limits")
         return (limits["minimum"], limits["maximum"]) if limits else None
-
-    def estimated_arc(self, ending: str = "") -> Signal:
-        """(T, 7) fields of `ARC`, or with `_std` their deviations; empty without an estimate."""
-        found = [self.bag.signal("estimate/constant_curvature", name + ending) for name in ARC]
-        if not all(map(len, found)):
-            return found[0].between(1, 0)
-        return found[0].like(found[0].stamps, np.stack([each.values for each in found], axis=1))
-
-    def true_arc(self) -> Signal:
-        """(T, 7) coordinates [m] of the arc from the rod's true base to its true tip, their rates
-        [m/s] by differences, NaN for the stiffness, which has no truth; empty without a truth.
-        """
-        robot, backbone = self.bag.robot, self.bag.signal("simulation/truth/rod", "positions")
-        if len(backbone) < 3 or not {"length", "outer_diameter"} <= robot.keys():
-            return Signal(np.empty(0, np.int64), np.empty((0, len(ARC))))
-        # point 0 is the mounting side of the base, point 1 where the rod begins
-        tips = backbone.values[:, -1] - backbone.values[:, 1]
-        coordinates = coordinates_of_tip(tips, robot["length"], 0.5 * robot["outer_diameter"])
-        rates = np.gradient(coordinates, 1e-9 * (backbone.stamps - backbone.stamps[0]), axis=0)
-        unknown = np.full((len(tips), 1), np.nan)
-        return Signal(backbone.stamps, np.hstack([coordinates, rates, unknown]))
 
 
 def _at(tip: Signal, stamps: np.ndarray) -> Signal:

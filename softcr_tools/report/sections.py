@@ -96,7 +96,7 @@ def _key_figures(run: Run, numbers: Numbers) -> Iterator[KeyFigure]:
     flat = dict(numbers)
     for part in numbers.values():
         flat |= part if isinstance(part, dict) else {}
-    own = {} if run.of_kind is None else run.of_kind.key_figures
+    own = {key: told for each in run.added for key, told in each.key_figures.items()}
     for key, (name, *templates) in {**_KEY_FIGURES, **own}.items():
         if flat.get(key) is not None:
             yield name, *filled(flat, *templates)
@@ -317,8 +317,8 @@ def _key(unit: str) -> str:
 
 
 def of_kind(run: Run) -> Numbers:
-    """What the robot's kind adds."""
-    return {} if run.of_kind is None else run.of_kind.numbers(run)
+    """What the robot's kind and packages add."""
+    return {name: told for each in run.added for name, told in each.numbers(run).items()}
 
 
 def _levels(run: Run, places: list[int] | slice, scale: float, unit: str) -> Numbers:
@@ -401,7 +401,8 @@ def _problems(run: Run) -> Iterator[str]:
     ticks, followed = len(run.tip.between(*(run.judged or (0, 0)))), len(run.tracking_error())
     if followed < COVERED * ticks:
         yield f"tip errors cover {followed} of {ticks} ticks: the others had no reference"
-    yield from () if run.of_kind is None else run.of_kind.problems(run)
+    for each in run.added:
+        yield from each.problems(run)
 
 
 def _topics(kind: str) -> list[tuple[str, ...]]:

@@ -19,11 +19,7 @@ from softcr_tools.running.node_parameters import system_with_file
 from softcr_tools.running.option_checks import NOBODY
 from softcr_tools.running.run_options import RunOptions
 
-_OF_THE_RUN = (
-    "robot", "mode", "frame_prefix", "rate_hz", "sampling", "takes_over", "answer_from",
-    "answer_until",
-)  # fmt: skip
-"""Parameters in which the new controller must agree with the run."""
+_OF_THE_RUN = ("robot", "mode", "frame_prefix", "rate_hz", "sampling", "sends")
 
 
 def other_controller(
@@ -32,25 +28,20 @@ def other_controller(
     system_of: Callable[[RunOptions], System],
     warn: Callable[[str], None],
 ) -> Callable[[Wanted], Part]:
-    """What makes the part of another controller.
+    """What makes the part of another controller; the function raises UserError where it cannot.
 
     Args:
         running: the system.
         options: that it was made of.
         system_of: makes one like it of other options.
         warn: told about what a file of parameters has for nobody.
-
-    Returns:
-        A function that raises UserError where there can be no such controller.
     """
 
     def made(wanted: Wanted) -> Part:
         _check_run(options, wanted)
         changed = _options(options, wanted)
         system = system_with_file(system_of(changed), changed, warn)
-        part = _told(system.part(system.controller), wanted, running)
-        _check_rate(part, running)
-        return part
+        return _told(system.part(system.controller), wanted, running)
 
     return made
 
@@ -63,24 +54,22 @@ def _check_run(options: RunOptions, wanted: Wanted) -> None:
     if options.estimator == "cc":
         raise UserError("estimator cc runs in open loop, which has no controller to exchange")
     named = {each.strip() for each in options.switchable.split(",")}
-    if ":" in wanted.controller and wanted.controller not in named | {options.controller}:
-        _refuse("controller", wanted.controller)
-    if wanted.params_file and wanted.params_file not in named | {options.params_file}:
-        _refuse("params_file", wanted.params_file)
+    is_code = ":" in wanted.controller
+    for name, value, own in (
+        ("controller", wanted.controller * is_code, options.controller),
+        ("params_file", wanted.params_file, options.params_file),
+    ):
+        if value and value not in named | {own}:
+            raise UserError(
+                f"{name} {value!r}: must be named when the run is started: --switchable {value}"
+            )
     if wanted.params_file and not Path(wanted.params_file).is_file():
         raise UserError(f"params_file = {wanted.params_file!r}: no such file")
 
 
-def _refuse(name: str, value: str) -> None:
-    raise UserError(
-        f"{name} {value!r}: must be named when the run is started: --switchable {value}"
-    )
-
-
 def _options(options: RunOptions, wanted: Wanted) -> RunOptions:
     """The run's options with another controller; numbers are kept for the same one only."""
-    dropped = {"plugin_settings", "controller"}
-    roles = dict(options.plugin_settings)
+    dropped, roles = {"plugin_settings", "controller"}, dict(options.plugin_settings)
     if wanted.controller != options.controller:
         dropped |= {"controller_file", "population"}
         roles.pop("controller", None)
@@ -91,9 +80,9 @@ def _options(options: RunOptions, wanted: Wanted) -> RunOptions:
 
 
 def _told(part: Part, wanted: Wanted, running: System) -> Part:
-    """The part with the parameters that were asked for, validated; it waits."""
+    """The part with the parameters that were asked for, validated; it sends nothing yet."""
     block, asked = _block(part), wanted.parameters
-    if "takes_over" not in getattr(block.Settings, "model_fields", ()):
+    if "sends" not in getattr(block.Settings, "model_fields", ()):
         raise UserError(
             f"controller {wanted.controller!r}: is a block of its own, which cannot take over; a "
             "class with reset and command can"
@@ -110,29 +99,23 @@ def _told(part: Part, wanted: Wanted, running: System) -> Part:
     texts = {n: v for n, v in asked.items() if isinstance(v, str) and n in declared}
     values = {n: parsed(declared[n], text, f"parameter {n}") for n, text in texts.items()}
     told = part.with_parameters({**asked, **values})
-    wants = getattr(block.settings_of(told.parameters), "horizon", None)
-    there = next((each for each in running.parts if each.name == "reference"), None)
-    if there is not None and wants is not None:
-        longest = getattr(_block(there).settings_of(there.parameters), "horizon", wants)
-        if wants > longest:
-            raise UserError(
-                f"parameter horizon = {wants}: must be at most {longest}, as far as the running "
-                "reference looks ahead"
-            )
-    return told.with_parameters({"takes_over": True})
+    settings, old = block.settings_of(told.parameters), running.part(running.controller)
+    if (mine := told.parameters.get("rate_hz")) != (rate := old.parameters.get("rate_hz")):
+        raise UserError(
+            f"controller {part.name}: runs {mine} times a second around this robot, and the run "
+            f"{rate} times: it cannot take over"
+        )
+    wants = getattr(settings, "horizon", 0)
+    for each in running.parts:
+        if each.name == "reference":
+            longest = getattr(_block(each).settings_of(each.parameters), "horizon", wants)
+            if wants > longest:
+                raise UserError(
+                    f"parameter horizon = {wants}: must be at most {longest}, as far as the "
+                    "running reference looks ahead"
+                )
+    return told.with_parameters({"sends": False})
 
 
 def _block(part: Part) -> type[BlockBase]:
     return load_class(part.runs, "block", BlockBase)
-
-
-def _check_rate(part: Part, running: System) -> None:
-    """No controller of another rate gets what the parts that run tell."""
-    mine, theirs = (
-        each.parameters.get("rate_hz") for each in (part, running.part(running.controller))
-    )
-    if mine != theirs:
-        raise UserError(
-            f"controller {part.name}: runs {mine} times a second around this robot, and the run "
-            f"{theirs} times: it cannot take over"
-        )

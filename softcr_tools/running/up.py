@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from softcr_models.errors import UserError
+from softcr_models.models import model_class
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.blocks.system import System
 from softcr_runtime.console.results import new_run_directory, point_latest_to
@@ -31,7 +32,7 @@ from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.exchanged_controller import other_controller
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.node_parameters import system_with_file
-from softcr_tools.running.option_checks import left_out_of_preset, where_it_computes
+from softcr_tools.running.option_checks import left_out_of_preset, plugin_class, where_it_computes
 from softcr_tools.running.run_options import PlantOptions, RunOptions, SimulationOptions
 from softcr_tools.running.simulation_defaults import changes_the_plant
 from softcr_tools.running.systems import simulation_system
@@ -161,7 +162,7 @@ def run_hardware(options: HardwareOptions, results: Path, fit: Fit | None = None
 
 def _kernels(options: RunOptions) -> list[str]:
     """The sets that the run's nodes call."""
-    from softcr_models.warm_up import ARC, ROD, needed_kernels
+    from softcr_models.warm_up import ROD, needed_kernels
 
     finds_force = options.plugin_settings.get("estimator", {}).get("tip_force", False)
     robot = load_robot(options.robot, options.kinds)
@@ -170,8 +171,9 @@ def _kernels(options: RunOptions) -> list[str]:
         loads=bool(getattr(options, "loads", "")) or bool(finds_force),
         obstacles=bool(getattr(options, "obstacles", "")),
     )
-    if ARC in (options.model, options.filter_model) or options.estimator == "cc":
-        sets.append(ARC)
+    used = [model_class(each) for each in (options.model, options.filter_model) if each]
+    for each in (*used, plugin_class(options, "estimator")):
+        sets += [name for name in getattr(each, "kernels", ()) if name not in sets]
     if ROD in sets:
         if getattr(options, "plant_errors", "") not in ("", SAME_STRUCTURE):
             sets.append("softcr_simulation.warm_up:PLANT")

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain
 from softcr_models.robots.kinds import AnyRobot
 from softcr_models.robots.robot import Robot
 from softcr_runtime.wire.frames import base_in_world
@@ -60,13 +60,16 @@ def _of_nodes(value: Any, stamp: int) -> Shape:
 
 def _of_arc(robot: Robot) -> ShapeMaker:
     """The arc of the node `cc_estimator`, which begins above the origin of the sensor."""
-    base = np.eye(4)
-    base[2, 3] = robot.sensor_to_base_cap + robot.base_cap_length
-    chain = ConstantCurvatureChain(1, 0.5 * robot.outer_diameter, base)
+    above = robot.sensor_to_base_cap + robot.base_cap_length
 
     def make(value: Any, stamp: int) -> Shape:
         q = np.array([value[name] for name in ("delta_x", "delta_y", "elongation")])
-        return _of_poses(chain.backbone(q, np.array([robot.length]), _ARC_POINTS), stamp)
+        bend = q[:2] / (0.5 * robot.outer_diameter)
+        twist = np.array([0.0, 0.0, robot.length + q[2], -bend[1], bend[0], 0.0])
+        parts = np.linspace(0.0, 1.0, _ARC_POINTS)
+        poses = np.array([pin.exp6(part * twist).homogeneous for part in parts])
+        poses[:, 2, 3] += above
+        return _of_poses(poses, stamp)
 
     return make
 

@@ -1,4 +1,28 @@
-"""One cycle of all detectors of one chamber, and the voltage that its guarded valve is given."""
+"""One cycle of all detectors of one chamber, and the voltage that its guarded valve is given.
+
+No small openings at rest: what is wanted below the least opening is given as pulses of it.
+
+At an opening of 1 % a dead band that is known to 1 % says nothing of the flow, and the flow
+residual is blind. So small wanted openings are summed up; each time they amount to a pulse, or
+nearly, one is given, and between pulses the valve waits in its dead band, 1.5 times the opening's
+tolerance from its edge. What the lagging valve is modelled to have delivered is taken from the sum,
+flanks included: both are alike, so that a lag that is not the modelled one makes little difference.
+
+While a chamber moves, its motion itself speaks for the sensor (`air_budget`); as long as it does,
+openings are given as they are wanted, for the ripple of pulses shows at the robot's tip.
+
+Air that the sensor does not show, or that nobody let in: the flow residual.
+
+    r <- r e^(-L dt) + f dt - dy,      U, D: the same of the rise and the fall margin
+
+with the modelled flow f of `flow_model` and the reading's change dy. r > n + D is air that went in
+and is not seen, or that went out by itself: a sensor that sticks, fades or has lost its slope, a
+leak, a hose that came off, a supply that failed. -r > n + U is air that nobody let in: a valve that
+sticks open, a supply too high. Two leaks L with a threshold n each, the fast one for what happens
+within a second, the slow one for what drifts: about L n / (1 - delta - d/u) is the smallest rate
+that is seen. What lies beyond the margins is low-passed against the sensor's noise, and a sample
+moves it by a share of at most two thresholds: one disturbed reading is no fault.
+"""
 
 import math
 from enum import IntEnum
@@ -9,11 +33,6 @@ from softcr_hardware.ethercat.pressure_guard.air_budget import (
     forget_air,
 )
 from softcr_hardware.ethercat.pressure_guard.flow_model import advance_model, volts_at
-from softcr_hardware.ethercat.pressure_guard.flow_residual import (
-    add_flow,
-    add_reading,
-    forget_residual,
-)
 from softcr_hardware.ethercat.pressure_guard.following import forget_command, is_astray
 from softcr_hardware.ethercat.pressure_guard.freshness import is_frozen, look_at_reading
 from softcr_hardware.ethercat.pressure_guard.ping import (
@@ -21,9 +40,115 @@ from softcr_hardware.ethercat.pressure_guard.ping import (
     hear_answer,
     ping_opening,
 )
-from softcr_hardware.ethercat.pressure_guard.pulses import forget_pulses, pulsed_volts
 from softcr_hardware.ethercat.pressure_guard.records import Record
 from softcr_models.room_kernels import compiled
+
+_FILTER = 0.004  # [s]
+_MOST_SHARE = 0.22  # of a sample in the low pass: three in a row may be believed, one is not
+_MOST_STEP = 2.0  # thresholds
+
+
+@compiled
+def add_flow(channel: Record, constants: Record, dt: float) -> None:
+    """What the model says of the time `dt` [s] since the last cycle."""
+    fast, slow = math.exp(-constants.fast_leak * dt), math.exp(-constants.slow_leak * dt)
+    channel.fast = channel.fast * fast + channel.flow
+    channel.fast_up = channel.fast_up * fast + channel.rise_margin
+    channel.fast_down = channel.fast_down * fast + channel.fall_margin
+    channel.slow = channel.slow * slow + channel.flow
+    channel.slow_up = channel.slow_up * slow + channel.rise_margin
+    channel.slow_down = channel.slow_down * slow + channel.fall_margin
+
+
+@compiled
+def add_reading(channel: Record, constants: Record, change: float, dt: float) -> int:
+    """What a new sample says.
+
+    Args:
+        channel, constants: whose.
+        change: of the reading since the last new sample [Pa].
+        dt: this time [s].
+
+    Returns:
+        1 for unseen air, -1 for air that nobody let in, 0 for neither.
+    """
+    channel.fast -= change
+    channel.slow -= change
+    n, m = constants.fast_threshold, constants.slow_threshold
+    unseen = max((channel.fast - channel.fast_down) / n, (channel.slow - channel.slow_down) / m)
+    surplus = -min((channel.fast + channel.fast_up) / n, (channel.slow + channel.slow_up) / m)
+    share = min(1.0 - math.exp(-dt / _FILTER), _MOST_SHARE)
+    channel.unseen = _moved(channel.unseen, unseen, share)
+    channel.surplus = _moved(channel.surplus, surplus, share)
+    channel.nearest = max(channel.nearest, channel.unseen, channel.surplus)
+    if channel.unseen > 1.0:
+        return 1
+    return -1 if channel.surplus > 1.0 else 0
+
+
+@compiled
+def _moved(low_passed: float, seen: float, share: float) -> float:
+    step = min(max(seen - low_passed, -_MOST_STEP), _MOST_STEP)
+    return max(low_passed + share * step, 0.0)  # within the margins is within them, far or not
+
+
+@compiled
+def forget_residual(channel: Record) -> None:
+    """Begin again, as when the valves are enabled."""
+    channel.fast = channel.fast_up = channel.fast_down = 0.0
+    channel.slow = channel.slow_up = channel.slow_down = 0.0
+    channel.unseen = channel.surplus = channel.nearest = 0.0
+
+
+_WAIT = 1.5  # opening tolerances from the dead band's edge
+_TRIGGER = 0.75  # pulses owed, for one to begin
+_MOST_OWED = 2.0  # pulses
+_SHORTEST, _LONGEST = 0.004, 0.006  # [s] of a pulse
+_EVIDENT = 0.05  # [s] since reading and model last agreed in motion
+
+
+@compiled
+def pulsed_volts(channel: Record, constants: Record, wanted: float, dt: float) -> float:
+    """The voltage [V] of the next cycle for a wanted opening, `dt` [s] after the last one."""
+    least = constants.least_opening
+    if abs(wanted) >= least or channel.still_motion < _EVIDENT:
+        channel.pulse_left = 0.0
+        channel.owed = constants.lag * channel.opening  # what the lag still delivers at its end
+        return float(volts_at(constants, wanted))
+    owed = channel.owed + (wanted - channel.opening) * dt
+    side = 1.0 if owed > 0.0 else -1.0
+    length = _pulse_length(channel, constants, side)
+    most = _MOST_OWED * least * length + constants.lag
+    channel.owed = min(max(owed, -most), most)
+    if channel.pulse_left > 0.5 * dt:
+        channel.pulse_left -= dt
+    elif abs(channel.owed) >= _TRIGGER * least * length:
+        channel.pulse_left = length - dt
+        channel.pulse_side = side
+    else:
+        channel.pulse_left = 0.0
+        span = constants.fill_span if side > 0.0 else constants.exhaust_span
+        edge = constants.dead_band - _WAIT * constants.opening_tolerance * span
+        return float(constants.closed + constants.side * side * max(edge, 0.0))
+    return float(volts_at(constants, channel.pulse_side * least))
+
+
+@compiled
+def _pulse_length(channel: Record, constants: Record, side: float) -> float:
+    """How long [s] the least opening takes for a pulse's pressure."""
+    if side > 0.0:
+        rate = constants.fill_rate * (constants.supply - channel.pressure)
+    else:
+        rate = constants.exhaust_rate * channel.pressure
+    wanted = constants.pulse_size / max(constants.least_opening * rate, 1.0)
+    return float(min(max(wanted, _SHORTEST), _LONGEST))
+
+
+@compiled
+def forget_pulses(channel: Record) -> None:
+    """Nothing is owed, as after a vent."""
+    channel.owed = channel.pulse_left = 0.0
+
 
 _TWICE = 2  # new samples above the limit
 _APART = 3  # new samples of two sensors that differ

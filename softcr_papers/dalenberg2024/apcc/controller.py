@@ -1,12 +1,13 @@
 """One tick of A-PCC: sensor poses and a target in, tendon differentials out (thesis, III, IV)."""
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import kernels
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_models.errors import UserError
+from softcr_papers.constant_curvature.kernel import kernels
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_papers.dalenberg2024.apcc.adaptation import Adaptation, adapted
 from softcr_papers.dalenberg2024.apcc.inference import Inference, infer
 from softcr_papers.dalenberg2024.apcc.inverse_kinematics import (
@@ -15,9 +16,42 @@ from softcr_papers.dalenberg2024.apcc.inverse_kinematics import (
     task_rate,
 )
 from softcr_papers.dalenberg2024.apcc.settings import ApccSettings
-from softcr_papers.dalenberg2024.apcc.velocity import WindowVelocity
 from softcr_papers.dalenberg2024.regressor import regressor
 from softcr_papers.dalenberg2024.tendons import Tendons
+
+
+class WindowVelocity:
+    """Rates from the last few configurations."""
+
+    def __init__(self, window: int, order: int) -> None:
+        """
+        Args:
+            window: how many configurations are looked at, more than `order`.
+            order: of the polynomial, at least 1.
+        """
+        self._order = order
+        self._stamps: deque[float] = deque(maxlen=window)
+        self._configurations: deque[np.ndarray] = deque(maxlen=window)
+
+    def add(self, stamp: float, configuration: np.ndarray) -> np.ndarray:
+        """(3 n,) rate [m/s] with the newest configuration (3 n,) [m], at `stamp` [s].
+
+        Zero until the window is full.
+        """
+        self._stamps.append(stamp)
+        self._configurations.append(configuration)
+        if len(self._stamps) < (self._stamps.maxlen or 0):
+            return np.zeros_like(configuration)
+        times = np.array(self._stamps) - stamp
+        scale = -times[0]
+        powers = np.vander(times / scale, self._order + 1, increasing=True)
+        rate: np.ndarray = np.linalg.pinv(powers)[1] @ np.array(self._configurations) / scale
+        return rate
+
+    def forget(self) -> None:
+        """Begin anew, after a jump in time or in the model."""
+        self._stamps.clear()
+        self._configurations.clear()
 
 
 @dataclass(frozen=True, eq=False)

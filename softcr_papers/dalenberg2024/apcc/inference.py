@@ -19,7 +19,7 @@ import numpy as np
 import pinocchio as pin
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, in_body_axes
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, in_body_axes
 from softcr_papers.dalenberg2024.apcc.inverse_kinematics import limited
 
 _Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]

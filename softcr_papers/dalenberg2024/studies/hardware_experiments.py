@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from softcr_models.constant_curvature.kinematics import coverage_of
+from softcr_papers.constant_curvature.kinematics import coverage_of
 from softcr_papers.dalenberg2024.apcc import InferenceSettings, infer
 from softcr_papers.dalenberg2024.arm import Arm, load_arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccSettings
 from softcr_papers.dalenberg2024.apcc.adaptation import AdaptationSettings
 from softcr_papers.dalenberg2024.shape_error import shape_error

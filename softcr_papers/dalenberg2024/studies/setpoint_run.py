@@ -31,7 +31,7 @@ from softcr_runtime.blocks.virtual_run import run_blocks
 from softcr_runtime.console.panels import panels
 from softcr_runtime.settings.node_settings import build_settings
 from softcr_studies.frame.study import Result
-from softcr_studies.loops.virtual_runs import SIMULATOR, common, simulator
+from softcr_studies.loops.closed_loop import SIMULATOR, common, simulator
 
 FIXED = "fixed lengths"
 PERIOD = 0.02

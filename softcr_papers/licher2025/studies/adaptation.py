@@ -12,8 +12,7 @@ import numpy as np
 from softcr_studies.frame.study import Results, Row
 from softcr_studies.loops import tracking_study as tracking
 from softcr_studies.loops.closed_loop import mean_error_mm
-from softcr_studies.loops.tracking_cases import SLOW
-from softcr_studies.loops.tracking_loop import SETTLED, Case, with_errors
+from softcr_studies.loops.tracking_loop import SETTLED, SLOW, Case, with_errors
 
 _SOFTNESS = with_errors(bending_factor=45.0 / 49.9)
 ADAPTIVE = Case("adaptive", SLOW, 30.0, _SOFTNESS)

@@ -3,7 +3,7 @@
 The paper's bench goes through all frequencies in one run, two turns at each; here each is a run.
 """
 
-from softcr_studies.loops.tracking_cases import circle
+from softcr_studies.loops.tracking_loop import circle
 from softcr_studies.loops.tracking_study import TIP, musts, published, tracking_study
 
 _PUBLISHED = {

@@ -11,6 +11,7 @@ from softcr_runtime.console.panels import panels
 from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
 from softcr_studies.frame.study import Cell, Metric, Must, Published, Result, Results, Study
+from softcr_studies.loops.closed_loop import ESTIMATOR, common, estimator, open_loop
 from softcr_studies.loops.tracking_loop import (
     MODEL_INTERVALS,
     PERIOD,
@@ -19,7 +20,6 @@ from softcr_studies.loops.tracking_loop import (
     with_errors,
 )
 from softcr_studies.loops.tracking_study import Settings
-from softcr_studies.loops.virtual_runs import ESTIMATOR, common, estimator, open_loop
 
 TRUE_COMPLIANCE = 45.0  # [rad/(N m m)]; the file says 49.9
 DURATION = 100.0  # [s]

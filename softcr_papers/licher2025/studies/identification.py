@@ -24,15 +24,15 @@ from softcr_models.identification.measured_groups import (
     TIP_POSITION,
     groups_of,
 )
-from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.identification.rod_identification import Recording
 from softcr_runtime.bags.signals import Signal
 from softcr_runtime.blocks.virtual_run import Log, run_blocks
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import RodPlant
+from softcr_studies.frame.particle_swarm import particle_swarm
 from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
-from softcr_studies.loops.virtual_runs import open_loop
+from softcr_studies.loops.closed_loop import open_loop
 
 PLANT_INTERVALS, MODEL_INTERVALS = 20, stages.MODEL_INTERVALS
 TIP_NOISE, FORCE_NOISE, MOMENT_NOISE, PRESSURE_NOISE = 2e-4, 0.02, 5e-4, 50.0

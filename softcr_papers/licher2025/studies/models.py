@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from softcr_models import load_robot
-from softcr_models.devices import resolve_device
-from softcr_models.models import DeviceName, ModelName
+from softcr_models.devices import DeviceName, resolve_device
+from softcr_models.models import ModelName
 from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
 from softcr_studies.frame.study import (

@@ -1,6 +1,6 @@
 """Experiment 4b of Licher et al. 2025, Sec. V-B2: a setpoint far from the vented rod."""
 
-from softcr_studies.loops.tracking_cases import SETPOINT
+from softcr_studies.loops.tracking_loop import SETPOINT
 from softcr_studies.loops.tracking_study import SETTLED_TIP, musts, published, tracking_study
 
 STUDY = tracking_study(

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.rod.state import RodState
+from softcr_papers.licher2025.studies.motion_bag import write_motion_bag
 from softcr_papers.licher2025.studies.surrogate_steps import step_times
 from softcr_papers.licher2025.training.verification import (
     FINER,
@@ -25,7 +26,6 @@ from softcr_papers.licher2025.training.verification import (
     Verification,
     load_network,
 )
-from softcr_runtime.bags.motion_bag import write_motion_bag
 from softcr_runtime.console.panels import panels
 from softcr_studies.frame.study import Cell, Metric, Must, Published, Result, Results, Row, Study
 from softcr_studies.frame.table import Kind

@@ -1,6 +1,6 @@
 """Experiment 5a of Licher et al. 2025, Sec. V-B3: a trajectory with oscillations up to 0.2 Hz."""
 
-from softcr_studies.loops.tracking_cases import SLOW_TRAJECTORY
+from softcr_studies.loops.tracking_loop import SLOW_TRAJECTORY
 from softcr_studies.loops.tracking_study import TIP, musts, published, tracking_study
 
 STUDY = tracking_study(

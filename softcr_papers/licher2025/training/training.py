@@ -4,7 +4,8 @@ import csv
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,13 +18,13 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from softcr_models.devices import gpu_name, processor_name, resolve_device
 from softcr_models.errors import UserError
-from softcr_models.files import checkpoints
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, relaxation_times_of, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.freed_memory import keep_freed_memory
+from softcr_papers import checkpoints
 from softcr_papers.licher2025.training import initial_network, training_data
 from softcr_papers.licher2025.training.device_optimisers import (
     DeviceAdam,
@@ -32,7 +33,6 @@ from softcr_papers.licher2025.training.device_optimisers import (
 )
 from softcr_papers.licher2025.training.gathered_loop import gathered_loop_error
 from softcr_papers.licher2025.training.losses import PhysicsLoss, error_size, loop_error
-from softcr_papers.licher2025.training.recorder import Recorder
 from softcr_papers.licher2025.training.rod_residual import RodResidual
 from softcr_papers.licher2025.training.training_data import (
     Physics,
@@ -43,6 +43,61 @@ from softcr_papers.licher2025.training.training_data import (
 )
 from softcr_papers.licher2025.training.training_settings import Stage, TrainingSettings
 from softcr_papers.licher2025.training.validation import Validation
+
+_REHEARSALS = 2  # runs of a kind one by one before it is recorded: libraries set themselves up
+_AHEAD = 64  # runs that the host may be ahead of the device
+
+
+class Recorder:
+    """Runs work of several kinds again and again, every kind from its own recording.
+
+    The first runs of a kind are done kernel by kernel; they count as any other run.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        """For work on the current device that draws from a generator of that device."""
+        self._generator = generator
+        self._rehearsed: Counter[Hashable] = Counter()
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
+        self._pool = torch.cuda.graph_pool_handle()
+        self._aside, self._mark = torch.cuda.Stream(), torch.cuda.Event()
+        self._runs = 0
+
+    def __call__(self, kind: Hashable, work: Callable[[], None]) -> None:
+        """One run, which may not be over yet when this returns.
+
+        Args:
+            kind: of the work; whatever the host decides in it depends on the kind alone.
+            work: looks at no value and changes tensors in place. Where there is a recording of its
+                kind it is not called: the recording reads and changes the same tensors.
+        """
+        graph = self._graphs.get(kind)
+        if graph is None and self._rehearsed[kind] < _REHEARSALS:
+            self._rehearsed[kind] += 1
+            self._rehearse(work)
+        else:
+            if graph is None:
+                graph = self._graphs[kind] = self._recorded(work)
+            graph.replay()
+        self._runs += 1
+        if self._runs % _AHEAD == 0:
+            self._mark.synchronize()
+            self._mark.record()
+
+    def _rehearse(self, work: Callable[[], None]) -> None:
+        self._aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._aside):
+            work()
+        torch.cuda.current_stream().wait_stream(self._aside)
+
+    def _recorded(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._generator)
+        # recordings may share memory: they run one after the other, and what they keep is not in it
+        with torch.cuda.graph(graph, pool=self._pool):
+            work()
+        return graph
+
 
 WARM_UP = 300  # iterations until the learning rate is reached
 FLOAT32_TAIL = 0.04  # part of the training at its end that is never in bfloat16

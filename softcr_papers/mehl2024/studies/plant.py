@@ -13,9 +13,9 @@ Table II (57.4 mm); with frequencies near 0.7 Hz its speed then comes near Table
 import numpy as np
 
 from softcr_models import CosseratRod, Robot, load_robot
-from softcr_models.constant_curvature.kinematics import coordinates_of_tip
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
+from softcr_papers.constant_curvature.kinematics import coordinates_of_tip
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 
 DT = 0.005

@@ -11,10 +11,40 @@ from softcr_papers.pawlowski2019.learning.motions import Act, Motions, roll
 from softcr_papers.pawlowski2019.learning.plant import Plant
 from softcr_papers.pawlowski2019.learning.regression import Regression, Targets
 from softcr_papers.pawlowski2019.learning.tasks import SUCCESS, Episodes, Task
-from softcr_papers.pawlowski2019.learning.tip_costs import even_weights, nearest_weights
 from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
 from softcr_papers.pawlowski2019.policy.network import PolicyNetwork
 from softcr_papers.pawlowski2019.policy.observation import observation_of
+
+_DISCOUNT = 0.98  # of a step that comes later: a policy does not know the time
+_WIDTH = 0.3  # of the soft minimum, over the least distance [-]
+
+
+def nearest_weights(distances: np.ndarray, floor: float) -> np.ndarray:
+    """(B, T) weights [1/m^2] of motions whose tips shall come near their goals once.
+
+    Args:
+        distances: (B, T) [m], infinite after a motion's end.
+        floor: least width of the soft minimum [m].
+    """
+    width = np.maximum(floor, _WIDTH * distances.min(axis=1, keepdims=True))
+    later = np.log(_DISCOUNT) * np.arange(distances.shape[1])
+    logarithm = -0.5 * (distances / width) ** 2 + later
+    share = np.exp(logarithm - logarithm.max(axis=1, keepdims=True))
+    weights: np.ndarray = share / share.sum(axis=1, keepdims=True) / width**2
+    return weights
+
+
+def even_weights(distances: np.ndarray, width: float) -> np.ndarray:
+    """(B, T) weights [1/m^2] of motions whose tips shall stay near moving goals: every step counts
+    alike.
+
+    Args:
+        distances: (B, T) [m], infinite after a motion's end.
+        width: distance that matters [m].
+    """
+    weights: np.ndarray = np.isfinite(distances) / width**2
+    return weights
+
 
 _FLOOR = 0.6 * SUCCESS  # width of the cost, over the length: nearer is not better
 _WIDTH_MOVING = 0.005  # and where goals move

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from softcr_models.files.checkpoints import put_optimiser
+from softcr_papers.checkpoints import put_optimiser
 from softcr_papers.pawlowski2019.policy.network import PolicyNetwork
 
 _EVEN = 0.003

@@ -19,7 +19,7 @@ from stable_baselines3 import DDPG, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise
 
-from softcr_models.files import checkpoints
+from softcr_papers import checkpoints
 from softcr_papers.pawlowski2019.learning.environment import Environment
 from softcr_papers.pawlowski2019.learning.evaluation import Figures, Judgement, judge
 from softcr_papers.pawlowski2019.learning.judging import FRESH, Judging, Report, Trained

@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.lie import so3
 from softcr_models.robots.parts import Chamber, RodActuator
 from softcr_models.robots.robot import Robot
 from softcr_models.robots.routing import tendon_offset
+from softcr_papers.pawlowski2019.lie import so3
 
 Acting = Literal["tangent", "section", "tip"]
 """How a line's force acts: along the line as it is bent; along the line of the unstrained rod, as

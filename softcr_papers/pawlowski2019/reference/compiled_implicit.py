@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from softcr_models.lie.kernel import add_ad, add_ad_transposed, advance
 from softcr_models.rod.simd import local
+from softcr_papers.pawlowski2019.lie.kernel import add_ad, add_ad_transposed, advance
 from softcr_papers.pawlowski2019.reference.section_kernels import (
     add_drag,
     add_lines,

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from softcr_models.lie.kernel import (
+from softcr_papers.pawlowski2019.lie.kernel import (
     compose,
     dexp_inverse_transposed_times,
     exponential,

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference.kernel import explicit_kernels, kirchhoff_kernels
 from softcr_papers.pawlowski2019.reference.numbers import numbers_of
 from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod

@@ -7,7 +7,7 @@ viscosity has to take it away. Below the shortest step of Pawlowski (2019), Sec.
 
 import numpy as np
 
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference.reference_rod import ReferenceRod
 
 _PLANES = ([0, 4], [1, 3], [2], [5])

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference.explicit_motion import chain
 from softcr_papers.pawlowski2019.reference.kernel import implicit_kernels
 from softcr_papers.pawlowski2019.reference.numbers import numbers_of

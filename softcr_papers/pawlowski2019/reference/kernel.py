@@ -3,8 +3,8 @@
 from pathlib import Path
 from types import ModuleType
 
-from softcr_models import lie
 from softcr_models.room_kernels import kernels_of
+from softcr_papers.pawlowski2019 import lie
 
 _INLINED = Path(lie.__file__).parent, Path(__file__).parent / "numbers.py"
 

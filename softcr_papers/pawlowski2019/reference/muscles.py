@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 
 Frame = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """(J,) arc lengths [m] -> T (J, 4, 4) in the section's frame, and xi_T (J, 6) of T' = T hat(xi_T).

@@ -8,7 +8,7 @@ chart ends where the rod has turned by 2 pi.
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 
-from softcr_models.lie import se3, so3
+from softcr_papers.pawlowski2019.lie import se3, so3
 from softcr_papers.pawlowski2019.reference.kernel import statics_kernels
 from softcr_papers.pawlowski2019.reference.numbers import Numbers, numbers_of
 from softcr_papers.pawlowski2019.reference.steady import Equilibrium, Problem, base_pose, poses_of

@@ -1,20 +1,18 @@
 """The implicit integrator of the reference solvers as a `Model`."""
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.arguments import Arguments, signs_of, unknown_output
-from softcr_models.compiled_model import CompiledModel
 from softcr_models.errors import UserError
-from softcr_models.lie import se3
 from softcr_models.model import TIP, Group, Layout, OutputInfo, Parameter, nominal_parameters
+from softcr_models.model_base import ModelBase
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import SHAPE, rod_inputs
 from softcr_models.rod_model.rod_model import rod_robot
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference.actuator_lines import section_wrench
 from softcr_papers.pawlowski2019.reference.implicit_motion import (
     TOLERANCE,
@@ -52,7 +50,7 @@ class ReferenceSettings(BaseModel):
     kirchhoff: bool = Field(default=False, description="whether shear and stretch are fixed")
 
 
-class ReferenceModel(CompiledModel):
+class ReferenceModel(ModelBase):
     """A rod of one segment by midpoint in time and shooting in space; see `Model`.
 
     The state is the strains (P, 6) of the points and their velocities (P, 6), linear first, in the
@@ -86,12 +84,11 @@ class ReferenceModel(CompiledModel):
             Parameter(f"{name}_factor", "-", 1.0, 0.2, 5.0)
             for name in ("stiffness", "damping", "mass")
         )
-        self.outputs: Mapping[str, OutputInfo] = {
-            TIP: OutputInfo((3, 4), "m", "pose"),
-            SHAPE: OutputInfo((own.points, 3), "m", "points"),
-        }
-        self._arguments = Arguments(
-            type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
+        self._tells(
+            {
+                TIP: (OutputInfo((3, 4), "m", "pose"), self._tips),
+                SHAPE: (OutputInfo((own.points, 3), "m", "points"), self._shapes),
+            }
         )
         self._columns = _columns(self.body, self.motion.places)
 
@@ -103,25 +100,6 @@ class ReferenceModel(CompiledModel):
             UserError: the robot is no rod, or has what the reference solvers do not know.
         """
         return cls(rod_robot(robot, "reference"), settings)
-
-    def observe(
-        self,
-        names: Sequence[str],
-        states: np.ndarray,
-        inputs: np.ndarray | None,
-        parameters: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        """See Model; no output depends on inputs or parameters."""
-        rows, _ = self._arguments.observe("observe", states, parameters)
-        observed = {}
-        for name in names:
-            if name == TIP:
-                observed[name] = self._poses(rows, name)
-            elif name == SHAPE:
-                observed[name] = np.stack([g[..., :3, 3] for g in self._chain(rows)], axis=-2)
-            else:
-                raise unknown_output(self, name)
-        return observed
 
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See Model; of the same scheme in space.
@@ -153,7 +131,7 @@ class ReferenceModel(CompiledModel):
         self.rollout_tips(state, levels, numbers, self.settings.longest_step)
         self.observe(tuple(self.outputs), state[None], None, numbers[None])
 
-    def _advance(
+    def _states_after(
         self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         rod, motion = self.body, self.motion
@@ -170,9 +148,11 @@ class ReferenceModel(CompiledModel):
         )  # fmt: skip
         return out
 
-    def _poses(self, states: np.ndarray, name: str) -> np.ndarray:
-        """See CompiledModel; there is one, the tip."""
-        *_, end = self._chain(states)
+    def _shapes(self, states: np.ndarray, _: np.ndarray, __: np.ndarray) -> np.ndarray:
+        return np.stack([pose[..., :3, 3] for pose in self._chain(states)], axis=-2)
+
+    def _tips(self, states: np.ndarray, _: np.ndarray, __: np.ndarray) -> np.ndarray:
+        end = self._chain(states)[-1]
         tip = end[..., :3, :].copy()
         tip[..., 3] += self.body.tip_cap_length * tip[..., 2]
         return tip

@@ -9,8 +9,8 @@ import math
 
 from numba.extending import register_jitable
 
-from softcr_models.lie.kernel import add_ad_transposed, dexp_inverse_transposed_times
 from softcr_models.rod.simd import local
+from softcr_papers.pawlowski2019.lie.kernel import add_ad_transposed, dexp_inverse_transposed_times
 
 _CHANGE = 1e-8  # of a strain in a step of Newton's method after which rounding is left
 

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference import pseudospectral, shooting
 from softcr_papers.pawlowski2019.reference.muscles import no_law
 from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod

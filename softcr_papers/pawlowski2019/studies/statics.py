@@ -16,7 +16,7 @@ from pydantic import Field
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
-from softcr_models.lie import so3
+from softcr_papers.pawlowski2019.lie import so3
 from softcr_papers.pawlowski2019.reference.reference_rod import Loads, ReferenceRod
 from softcr_papers.pawlowski2019.reference.statics import (
     METHODS,

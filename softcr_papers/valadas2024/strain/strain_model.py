@@ -1,21 +1,18 @@
 """A planar strain robot as a `Model` of known material or identified."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.arguments import Arguments, signs_of, unknown_output
-from softcr_models.compiled_model import CompiledModel
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
-from softcr_models.model import nominal_parameters as nominal
+from softcr_models.model_base import ModelBase
 from softcr_models.rod.description import SHAPE
 from softcr_papers.valadas2024.strain.arm import StrainArm, load_strain_arm
 from softcr_papers.valadas2024.strain.dynamics import QUADRATURE, StrainDynamics
 from softcr_papers.valadas2024.strain.integration import Integration, rodas, typical_state
-from softcr_papers.valadas2024.strain.kernel import kernels
 from softcr_papers.valadas2024.strain.kinematics import transforms
 
 _STEPS_OF_NEWTON = 60
@@ -55,7 +52,7 @@ class StrainModelSettings(BaseModel):
     )
 
 
-class LagrangianModel(CompiledModel):
+class LagrangianModel(ModelBase):
     """A strain robot; see `Model` and `Lagrangian`.
 
     The state is the strains that are kept, q (m,) [rad/m, -], and their rates. Inputs are the
@@ -88,18 +85,21 @@ class LagrangianModel(CompiledModel):
             Parameter("damping_factor", "-", 1.0, 0.2, 5.0),
             Parameter("mass_factor", "-", 1.0, 0.2, 5.0),
         )
-        self.outputs: Mapping[str, OutputInfo] = {
-            TIP: OutputInfo((3, 4), "m", "pose"),
-            SHAPE: OutputInfo((self.settings.points, 3), "m", "points"),
-            "strains": OutputInfo((self._size,), "rad/m, -", "vector"),
-            **dict.fromkeys(arm.bodies_seen, OutputInfo((3, 4), "m", "pose")),
-        }
-        self._arguments = Arguments(
-            type(self).__name__, self.state.size, self.inputs.size, signs_of(self.parameters)
+        pose = OutputInfo((3, 4), "m", "pose")
+        self._markers = dict(zip(arm.bodies_seen, arm.marker_places.tolist(), strict=True))
+        self._tells(
+            {
+                TIP: (pose, self._tips),
+                SHAPE: (OutputInfo((self.settings.points, 3), "m", "points"), self._shapes),
+                "strains": (
+                    OutputInfo((self._size,), "rad/m, -", "vector"),
+                    lambda states, _, __: states[:, : self._size].astype(float),
+                ),
+                **dict.fromkeys(self._markers, (pose, self._tips)),  # see observe
+            }
         )
         own = self.settings
         self._how = Integration(tolerance=own.tolerance, fixed_step=own.longest_step or None)
-        self._markers = dict(zip(arm.bodies_seen, arm.marker_places.tolist(), strict=True))
 
     @classmethod
     def of_robot(cls, robot: Any, settings: StrainModelSettings | None = None) -> "LagrangianModel":
@@ -124,21 +124,16 @@ class LagrangianModel(CompiledModel):
         inputs: np.ndarray | None,
         parameters: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """See Model; no output depends on inputs or parameters."""
-        rows, _ = self._arguments.observe("observe", states, parameters)
-        observed = {}
-        for name in names:
-            if name == TIP:
-                observed[name] = self._poses(rows, name)
-            elif name == SHAPE:
-                observed[name] = self._transforms(rows, self.settings.points)[..., 3].copy()
-            elif name == "strains":
-                observed[name] = rows[:, : self._size].astype(float)
-            elif name in self._markers:
-                continue
-            else:
-                raise unknown_output(self, name)
-        return observed | self._seen([name for name in names if name in self._markers], rows)
+        """See Model; all markers that are named at once, which takes a fifth of the time."""
+        others = [name for name in names if name not in self._markers]
+        observed = super().observe(others, states, inputs, parameters)
+        if seen := [name for name in names if name in self._markers]:
+            rows, _ = self._arguments.observe("observe", states, parameters)
+            at = [self._markers[name] for name in seen]
+            places, number = np.unique(at, return_inverse=True)
+            poses = self._at(rows, places)
+            observed |= {name: poses[:, row] for name, row in zip(seen, number, strict=True)}
+        return observed
 
     def equilibrium(self, inputs: np.ndarray, parameters: np.ndarray) -> np.ndarray:
         """See Model; by Newton's method from the straight robot.
@@ -161,14 +156,6 @@ class LagrangianModel(CompiledModel):
             if np.abs(change / sizes).max() < 1e-10:
                 return np.concatenate([q, np.zeros(self._size)])
         raise UserError(f"no steady state was found at inputs {acting.tolist()} N m, N")
-
-    def warm_up(self) -> None:
-        kernels()
-        numbers = nominal(self.parameters)
-        state, levels = np.zeros(self.state.size), np.zeros((2, 2, self.inputs.size))
-        self.rollout_tips(state, levels, numbers, 0.01)
-        self.observe(tuple(self.outputs), state[None], None, numbers[None])
-        self.equilibrium(levels[0, 0], numbers)
 
     # -- Lagrangian -------------------------------------------------------------------------------
 
@@ -208,7 +195,7 @@ class LagrangianModel(CompiledModel):
 
     # -- inner workings ---------------------------------------------------------------------------
 
-    def _advance(
+    def _states_after(
         self, states: np.ndarray, levels: np.ndarray, parameters: np.ndarray, dt: float
     ) -> np.ndarray:
         held = self.settings.held_torques
@@ -216,26 +203,19 @@ class LagrangianModel(CompiledModel):
             levels = np.concatenate([levels[:, 1:], levels[:, -1:]], axis=1)
         return rodas(self.dynamics, states, levels, parameters, dt, self._how, held)
 
-    def _poses(self, states: np.ndarray, name: str) -> np.ndarray:
-        """See CompiledModel; there is one, the tip."""
+    def _tips(self, states: np.ndarray, _: np.ndarray, __: np.ndarray) -> np.ndarray:
         q = self.dynamics.numbers.full(states[..., : self._size])
         return transforms(self.dynamics.kinematics.tip(q))
 
-    def _seen(self, names: Sequence[str], states: np.ndarray) -> dict[str, np.ndarray]:
-        """(B, 3, 4) the pose of each marker that is named."""
-        if not names:
-            return {}
-        places = np.unique([self._markers[name] for name in names])
-        q = self.dynamics.numbers.full(states[:, : self._size])
-        found = transforms(self.dynamics.kinematics.poses(q, places))
-        rows = np.searchsorted(places, [self._markers[name] for name in names])
-        return {name: found[:, row] for name, row in zip(names, rows, strict=True)}
+    def _shapes(self, states: np.ndarray, _: np.ndarray, __: np.ndarray) -> np.ndarray:
+        """At even distances of the unloaded backbone."""
+        length = self.dynamics.kinematics.length
+        return self._at(states, np.linspace(0.0, length, self.settings.points))[..., 3].copy()
 
-    def _transforms(self, states: np.ndarray, points: int) -> np.ndarray:
-        """(B, points, 3, 4) at even distances of the unloaded backbone."""
-        chain = self.dynamics.kinematics
+    def _at(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """(B, N, 3, 4) poses at places (N,) of the unloaded backbone [m]."""
         q = self.dynamics.numbers.full(states[:, : self._size])
-        return transforms(chain.poses(q, np.linspace(0.0, chain.length, points)))
+        return transforms(self.dynamics.kinematics.poses(q, places))
 
 
 def strain_layout(dynamics: StrainDynamics) -> Layout:

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 from pydantic import Field
+from scipy.interpolate import PchipInterpolator
 
 from softcr_models.errors import UserError
 from softcr_papers.valadas2024.learning.fusion import fuse
-from softcr_papers.valadas2024.learning.gaps import fill_gaps
 from softcr_papers.valadas2024.learning.images import opencv
 from softcr_papers.valadas2024.learning.learn import LearnSettings, learn_dynamics
 from softcr_papers.valadas2024.learning.motion import ShapeMotion
@@ -24,6 +24,37 @@ from softcr_papers.valadas2024.learning.simulated import tip_errors
 from softcr_papers.valadas2024.studies.robots import CASES, HOLD, RobotCase
 from softcr_papers.valadas2024.studies.shapes import found_poses
 from softcr_studies.frame.study import Cell, Metric, Must, Result, Study, StudySettings
+
+
+def fill_gaps(poses: np.ndarray, longest: int = 5) -> np.ndarray:
+    """(R, T, N, 3) poses with frames that are NaN filled from those around them.
+
+    Args:
+        poses: (R, T, N, 3); a frame that was lost is NaN throughout.
+        longest: number of frames in a row that may be lost.
+
+    Raises:
+        UserError: more frames in a row are lost, or the first or last frame of a trajectory.
+    """
+    filled = np.array(poses, float)
+    for number, trajectory in enumerate(filled):
+        lost = ~np.isfinite(trajectory).all(axis=(1, 2))
+        if not lost.any():
+            continue
+        if lost[0] or lost[-1]:
+            raise UserError(f"trajectory {number}: its first or last frame is lost; leave it out")
+        run = 0
+        for frame, gone in enumerate(lost):
+            run = run + 1 if gone else 0
+            if run > longest:
+                raise UserError(
+                    f"trajectory {number}: more than {longest} frames in a row are lost before "
+                    f"frame {frame}; record again, with marks that stay visible"
+                )
+        t = np.arange(len(trajectory))
+        trajectory[lost] = PchipInterpolator(t[~lost], trajectory[~lost])(t[lost])
+    return filled
+
 
 ENDS, REFINED = "markers' ends", "refined ends"
 _NOISE = PoseNoise(3e-6, 5e-4)  # what detection leaves, in the study valadas2024/fusion

@@ -62,7 +62,3 @@ class RunProgress:
         # In simulated time only the plant knows when its last cycle is complete: it says so.
         timed = not system.simulated_time and self._seen >= system.duration
         return self._heard.finished or timed
-
-    def ends_within(self, time_left: float) -> bool:
-        """Whether it ends within a time [s], where its end is known."""
-        return not self._system.simulated_time and (self._seen + time_left >= self._system.duration)

@@ -8,7 +8,7 @@ from scipy.linalg import logm, null_space
 from scipy.signal import savgol_coeffs
 
 from softcr_models import UserError
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_papers.dalenberg2024.apcc import (
     Apcc,
     ApccSettings,
@@ -17,13 +17,13 @@ from softcr_papers.dalenberg2024.apcc import (
     zero_state,
 )
 from softcr_papers.dalenberg2024.apcc.adaptation import AdaptationSettings, adapted
+from softcr_papers.dalenberg2024.apcc.controller import WindowVelocity
 from softcr_papers.dalenberg2024.apcc.inverse_kinematics import (
     elongation_cost,
     elongation_descent,
     limited,
     task_rate,
 )
-from softcr_papers.dalenberg2024.apcc.velocity import WindowVelocity
 from softcr_papers.dalenberg2024.regressor import regressor
 from softcr_papers.dalenberg2024.tendons import Tendons
 

@@ -13,7 +13,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
-from softcr_models.constant_curvature.kinematics import coverage_of  # noqa: E402
+from softcr_papers.constant_curvature.kinematics import coverage_of  # noqa: E402
 from softcr_papers.dalenberg2024.apcc.block import ESTIMATE, PLAN, POSES, SETPOINT, ApccBlock  # noqa: E402
 from softcr_papers.dalenberg2024.arm import load_arm  # noqa: E402
 from softcr_runtime.ros.block_node import block_node_class  # noqa: E402

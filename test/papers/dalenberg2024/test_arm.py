@@ -7,7 +7,7 @@ import yaml
 from scipy.integrate import solve_ivp
 
 from softcr_models import UserError
-from softcr_models.constant_curvature.kinematics import coverage_of
+from softcr_papers.constant_curvature.kinematics import coverage_of
 from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 from softcr_papers.dalenberg2024.tendons import Tendons

@@ -11,7 +11,7 @@ from oracles.threads import (
 )
 
 from softcr_models import UserError
-from softcr_models.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
+from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of
 from softcr_papers.dalenberg2024.regressor import regressor
 from softcr_papers.dalenberg2024.tendons import Tendons
 

@@ -8,12 +8,12 @@ import pytest
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
-from softcr_models.rod_model.linear_rod import LinearRod
 from softcr_papers.licher2025.studies.linearisation import (
     AMPLITUDES,
     CUTOFF,
     HOLD,
     STUDY,
+    LinearRod,
     growth,
     sequence,
 )

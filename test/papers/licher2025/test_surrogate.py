@@ -14,7 +14,6 @@ from surrogate_models import SMALL, quick_fits, small_network
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.files import checkpoints
 from softcr_models.model import counts_and_warnings
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.state import RodState
@@ -30,6 +29,7 @@ from softcr_models.surrogate.coordinates import (
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
+from softcr_papers import checkpoints
 from softcr_papers.licher2025.training.initial_network import blank_network
 from softcr_papers.licher2025.training.losses import loop_error
 from softcr_papers.licher2025.training.rod_residual import RodResidual

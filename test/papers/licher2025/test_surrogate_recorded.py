@@ -12,8 +12,8 @@ from torch.utils._pytree import tree_leaves
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
-from softcr_models.files import checkpoints
 from softcr_models.surrogate.architecture import Architecture
+from softcr_papers import checkpoints
 from softcr_papers.licher2025.training import training
 from softcr_papers.licher2025.training.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
 from softcr_papers.licher2025.training.gathered_loop import gathered_loop_error

@@ -29,7 +29,7 @@ from softcr_papers.pawlowski2019.lookahead.lqr import Lqr
 from softcr_papers.pawlowski2019.lookahead.nlsq import Nlsq
 from softcr_papers.pawlowski2019.lookahead.plan import limited_path
 from softcr_papers.pawlowski2019.lookahead.printed import riccati_gains
-from softcr_papers.pawlowski2019.lookahead.quadratic import backward
+from softcr_papers.pawlowski2019.lookahead.riccati import backward
 
 KINDS = pytest.mark.parametrize("kind", [Nlsq, Lqr, Ilqr])
 MEASURED = np.array([3e4, 2e4, 1e4])

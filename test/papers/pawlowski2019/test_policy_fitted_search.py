@@ -6,10 +6,8 @@ from pydantic import ValidationError
 from scipy.stats import multivariate_normal
 
 from softcr_models import load_robot
-from softcr_papers.pawlowski2019.learning.fitted_dynamics import fitted_steps
-from softcr_papers.pawlowski2019.learning.fitted_search import FittedSearch
+from softcr_papers.pawlowski2019.learning.fitted_search import FittedSearch, Mixture, fitted_steps
 from softcr_papers.pawlowski2019.learning.goals import BoxGoals
-from softcr_papers.pawlowski2019.learning.mixture import Mixture
 from softcr_papers.pawlowski2019.learning.plant import Plant
 from softcr_papers.pawlowski2019.learning.plant_settings import PlantSettings
 from softcr_papers.pawlowski2019.learning.tasks import Reaching

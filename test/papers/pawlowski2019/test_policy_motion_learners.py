@@ -6,19 +6,25 @@ import torch
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_papers.pawlowski2019.learning.goals import BoxGoals
-from softcr_papers.pawlowski2019.learning.gradient import GradientSearch, action_gradients
 from softcr_papers.pawlowski2019.learning.guided import GuidedSearch
 from softcr_papers.pawlowski2019.learning.judging import Judging
 from softcr_papers.pawlowski2019.learning.linearisation import Directions, Linearisation, linearise
 from softcr_papers.pawlowski2019.learning.local_control import local_control
-from softcr_papers.pawlowski2019.learning.motion_learner import policy_slopes
+from softcr_papers.pawlowski2019.learning.motion_learner import (
+    even_weights,
+    nearest_weights,
+    policy_slopes,
+)
 from softcr_papers.pawlowski2019.learning.motions import roll
 from softcr_papers.pawlowski2019.learning.plant import Plant
 from softcr_papers.pawlowski2019.learning.plant_settings import PlantSettings
 from softcr_papers.pawlowski2019.learning.regression import Regression, Targets
-from softcr_papers.pawlowski2019.learning.rounds import train_in_rounds
+from softcr_papers.pawlowski2019.learning.rounds import (
+    GradientSearch,
+    action_gradients,
+    train_in_rounds,
+)
 from softcr_papers.pawlowski2019.learning.tasks import Reaching
-from softcr_papers.pawlowski2019.learning.tip_costs import even_weights, nearest_weights
 from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
 from softcr_papers.pawlowski2019.policy.policy_file import load_policy
 from softcr_papers.pawlowski2019.reference.workspace import Workspace

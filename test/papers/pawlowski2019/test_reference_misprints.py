@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference.actuator_lines import distributed_wrench, section_wrench
 
 STRAINS = np.array(  # xi(s) = rows @ (1, s)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference import implicit_motion
 from softcr_papers.pawlowski2019.reference.explicit_motion import ExplicitMotion
 from softcr_papers.pawlowski2019.reference.growth import growth_rate

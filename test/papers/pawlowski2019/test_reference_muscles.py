@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softcr_models import UserError, load_robot
-from softcr_models.lie import se3
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference import pseudospectral
 from softcr_papers.pawlowski2019.reference.actuator_lines import Line
 from softcr_papers.pawlowski2019.reference.explicit_motion import ExplicitMotion

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.lie import se3
 from softcr_models.rod.point_loads import PointLoad
+from softcr_papers.pawlowski2019.lie import se3
 from softcr_papers.pawlowski2019.reference import pseudospectral
 from softcr_papers.pawlowski2019.reference.actuator_lines import (
     Line,

@@ -7,8 +7,8 @@ import pytest
 
 from softcr_models import UserError
 from softcr_papers.valadas2024.learning.camera import Camera, Marks
-from softcr_papers.valadas2024.learning.gaps import fill_gaps
 from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
+from softcr_papers.valadas2024.studies.images import fill_gaps
 
 LENGTH = 0.17
 CHAIN = StrainKinematics(np.array([0.07, 0.1]))

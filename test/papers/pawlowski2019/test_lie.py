@@ -8,7 +8,7 @@ import pinocchio as pin
 import pytest
 from scipy.linalg import expm
 
-from softcr_models.lie import kernel, se3, so3
+from softcr_papers.pawlowski2019.lie import kernel, se3, so3
 
 RANDOM = np.random.default_rng(20)
 ANGLES = (0.0, 1e-12, 1e-7, 1e-4, 0.1, 0.5, 1.9, 2.1, 3.0, np.pi - 1e-6)

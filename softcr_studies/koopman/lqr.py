@@ -20,16 +20,16 @@ from scipy import linalg
 
 from softcr_control.command import Command
 from softcr_control.command_limits import limit_command
-from softcr_control.koopman.lifted_model import (
+from softcr_control.observation import ControlContext, Observation
+from softcr_models.errors import UserError
+from softcr_models.model import TIP
+from softcr_studies.koopman.lifted_model import (
     KoopmanModel,
     Scaling,
     Trial,
     monomials,
     ridge_regression,
 )
-from softcr_control.observation import ControlContext, Observation
-from softcr_models.errors import UserError
-from softcr_models.model import TIP
 
 _UNSTABLE = "Koopman regulator: no stabilising gain"
 # Of the Riccati equation, relative to its solution. The 96 designs that the tracking experiment's

@@ -6,8 +6,8 @@ Colorado State University, 2019, Ch. 1.1, whose twists are angular first.
 
 import numpy as np
 
-from softcr_models.lie import so3
-from softcr_models.lie.stumpff import inverse_tangent, stumpff
+from softcr_papers.pawlowski2019.lie import so3
+from softcr_papers.pawlowski2019.lie.stumpff import inverse_tangent, stumpff
 
 
 def hat(twist: np.ndarray) -> np.ndarray:

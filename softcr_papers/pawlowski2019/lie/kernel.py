@@ -9,8 +9,8 @@ import math
 
 from numba.extending import register_jitable
 
-from softcr_models.lie.stumpff import BORDER, TERMS
 from softcr_models.rod.simd import local
+from softcr_papers.pawlowski2019.lie.stumpff import BORDER, TERMS
 
 NEAR = 0.02
 """Square of an angle [rad^2] below which short series do; beside it they join to rounding."""

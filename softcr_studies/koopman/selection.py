@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softcr_control.koopman.lifted_model import KoopmanModel, Lift, Trial, identified
 from softcr_models.errors import UserError
+from softcr_studies.koopman.lifted_model import KoopmanModel, Lift, Trial, identified
 
 
 @dataclass(frozen=True)

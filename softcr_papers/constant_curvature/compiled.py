@@ -21,7 +21,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import CENTRE_OF_GRAVITY, COUNT, TIP
+from softcr_papers.constant_curvature.kernel import CENTRE_OF_GRAVITY, COUNT, TIP
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True}
 _INVERSE_FACTORIALS = np.array([1.0 / math.factorial(k) for k in range(COUNT)])

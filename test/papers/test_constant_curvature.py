@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.constant_curvature.kernel import (
+from softcr_papers.constant_curvature.kernel import (
     CENTRE_OF_GRAVITY,
     COUNT,
     TIP,
     point_motion,
     stumpff,
 )
-from softcr_models.constant_curvature.kinematics import (
+from softcr_papers.constant_curvature.kinematics import (
     ConstantCurvatureChain,
     coordinates_of_tip,
     section_pose,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from softcr_control.koopman.lifted_model import KoopmanModel, Lift, Scaling
-from softcr_control.koopman.lqr import KoopmanDesign, StaticModel, Weights
 from softcr_models.errors import UserError
 from softcr_models.files.small_files import arrays_of, content_of, parsed_json
+from softcr_studies.koopman.lifted_model import KoopmanModel, Lift, Scaling
+from softcr_studies.koopman.lqr import KoopmanDesign, StaticModel, Weights
 
 
 def save_design(stem: Path, design: KoopmanDesign) -> None:

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softcr_models.constant_curvature.kernel import chain_motion, stumpff
 from softcr_models.errors import UserError
+from softcr_papers.constant_curvature.kernel import chain_motion
 
 
 @dataclass(frozen=True)
@@ -171,14 +171,14 @@ def coordinates_of_tip(
     """(..., 3) coordinates q [m] of the one arc from the origin, along z, to a tip (..., 3) [m].
 
     Mehl et al. invert (1) by Newton's method; here is the solution it converges to: the chord
-    leans by theta / 2, and its length is L c_1((theta / 2)^2). Angles below pi; the tip must lie
-    above the base, z > 0.
+    leans by theta / 2, and its length is L sin(theta / 2) / (theta / 2). Angles below pi; the tip
+    must lie above the base, z > 0.
     """
     x, y, z = np.moveaxis(np.asarray(position, float), -1, 0)
     across = np.hypot(x, y)
     half = np.arctan2(across, z)
     # half / across, smooth through the straight pose
     ratio = np.where(across > 1e-9 * np.abs(z), half / np.where(across > 0.0, across, 1.0), 1.0 / z)
-    length = np.sqrt(across**2 + z**2) / stumpff(half**2)[..., 1]
+    length = np.sqrt(across**2 + z**2) / np.sinc(half / np.pi)
     delta = 2.0 * radius * ratio
     return np.stack([delta * x, delta * y, length - rest_length], axis=-1)

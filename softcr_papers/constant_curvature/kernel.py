@@ -18,7 +18,7 @@ TIP, CENTRE_OF_GRAVITY = 1, 2
 
 def kernels() -> ModuleType:
     """The compiled kernels, compiled or loaded."""
-    return kernels_of("softcr_models.constant_curvature.compiled")
+    return kernels_of("softcr_papers.constant_curvature.compiled")
 
 
 def stumpff(z: np.ndarray) -> np.ndarray:

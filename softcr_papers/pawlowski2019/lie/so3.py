@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from softcr_models.lie.stumpff import inverse_tangent, stumpff
+from softcr_papers.pawlowski2019.lie.stumpff import inverse_tangent, stumpff
 
 
 def hat(v: np.ndarray) -> np.ndarray:
