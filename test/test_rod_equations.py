@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 from scipy.spatial.transform import Rotation
 
 from softcr_models import CosseratRod, load_robot
-from softcr_models.rod import evaluation, statics
+from softcr_models.rod import statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.state import RodState
 
@@ -23,16 +21,6 @@ ORACLES = [
     ([60, 30, 0], [-88.7, -51.2, 61.6]),
     ([60, 60, 60], [0, 0, 155.4]),
 ]
-
-
-def random_state(rod, seed, scale=1.0):
-    """Velocities up to 1 m/s and 10 rad/s, wrenches as of the actuation."""
-    random = np.random.default_rng(seed)
-    n = rod.intervals
-    velocities = random.normal(size=(n, 6)) * [1, 1, 1, 10, 10, 10]
-    wrenches = random.normal(size=(n + 1, 6)) * [2, 2, 10, 0.2, 0.2, 0.05]
-    base = random.normal(size=6)
-    return scale * RodState.join(velocities, wrenches, base).array
 
 
 def rod_tip_mm(rod, state):
@@ -148,81 +136,6 @@ def test_spatial_refinement_is_of_second_order():
     # the dense prototype: n = 5 against 20 about 7 mm, n = 10 against 20 about 1.5 mm
     coarse = np.linalg.norm(tips[5] - tips[20], axis=1).mean()
     assert 5.0 < coarse < 10.0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_derivative_solves_the_implicit_form(seed):
-    rod = CosseratRod(ROBOT, 5)
-    state, pressures = random_state(rod, seed), np.array([3e4, 6e4, 1e4])
-    rate = rod.derivative(state, pressures)
-    largest = np.abs(rod.residual(state, 0 * rate, pressures)).max()
-    assert np.abs(rod.residual(state, rate, pressures)).max() < 1e-11 * largest
-
-
-def complex_derivative(rod, state, pressures, parameters):
-    """The kernel's text in plain numpy on complex numbers."""
-    numbers = [part.astype(complex) for part in (state, pressures, parameters)]
-    point = evaluation.point_of(*numbers, rod.body, rod.grid, rod.fittings, rod.loads, None)
-    return evaluation.rates_at(point, rod.grid, rod.state_size)[0]
-
-
-@pytest.mark.parametrize("intervals", [1, 5, 8])
-def test_jacobians_against_complex_step(intervals):
-    rod = CosseratRod(ROBOT, intervals)
-    point = (random_state(rod, 7), np.array([3e4, 5e4, 1e4]), rod.nominal_parameters)
-    found = (*rod.linearize(*point[:2]), rod.linearize_parameters(*point[:2]))
-    for which, jacobian in enumerate(found):
-        expected = np.empty(jacobian.shape)
-        for column in range(jacobian.shape[1]):
-            moved = [part.astype(complex) for part in point]
-            moved[which][column] += 1e-30j
-            expected[:, column] = complex_derivative(rod, *moved).imag / 1e-30
-        scale = np.abs(expected).max(axis=0)
-        assert (np.abs(jacobian - expected) / scale).max() < 1e-12
-
-
-def test_jacobian_against_central_differences_of_the_compiled_derivative():
-    rod = CosseratRod(ROBOT, 5)
-    state, pressures = random_state(rod, 2), np.array([3e4, 5e4, 1e4])
-    jacobian, _ = rod.linearize(state, pressures)
-    scale = np.concatenate((np.ones(30), np.tile([2, 2, 10, 0.2, 0.2, 0.05], 7)))
-    for column in range(rod.state_size):
-        move = np.zeros(rod.state_size)
-        move[column] = 1e-4 * scale[column]
-        difference = rod.derivative(state + move, pressures) - rod.derivative(
-            state - move, pressures
-        )
-        expected = difference / (2 * move[column])
-        assert np.abs(jacobian[:, column] - expected).max() < 1e-6 * np.abs(expected).max()
-
-
-def energy_rate(rod, state, rate):
-    """d/dt of the discrete kinetic and elastic energy, and the damping's power, without gravity."""
-    n, h = rod.intervals, rod.grid.interval_length[0]
-    parts, rates = RodState(state), RodState(rate)
-    e = np.concatenate((np.zeros((1, 6)), parts.velocities))
-    de = np.concatenate((np.zeros((1, 6)), rates.velocities))
-    density = rod.body.line_density[0] + rod.robot.tip_mass * rod.body.tip_share[:-1]
-    inertia = rod.grid.bending_inertia[0]
-    mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
-    mean = [0.5 * (y[:-1] + y[1:]) for y in (e, de, parts.wrenches, rates.wrenches)]
-    compliance = rod.robot.compliances
-    kinetic = h * np.sum(mass * mean[0] * mean[1])
-    elastic = h * np.sum(compliance * mean[2] * mean[3])
-    damping = h * np.sum(compliance * rod.body.relaxation[0] * mean[3] ** 2)
-    assert mass.shape == (n, 6)
-    return kinetic + elastic, damping
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.integers(0, 10**6), st.sampled_from([1, 2, 5, 9]), st.floats(1e-3, 3.0))
-def test_energy_only_leaves_through_damping(seed, intervals, scale):
-    """The collocation keeps the power balance: dE/dt = - sum h s'_m D C s'_m, any state."""
-    rod = CosseratRod(ROBOT.replace(gravity=0.0), intervals)
-    state = random_state(rod, seed, scale)
-    change, damping = energy_rate(rod, state, rod.derivative(state, np.zeros(3)))
-    assert change == pytest.approx(-damping, rel=1e-9)
-    assert change < 0.0
 
 
 def test_simulated_energy_never_grows_without_input():

@@ -3,7 +3,7 @@ import itertools
 import numba
 import numpy as np
 import pytest
-from estimation_models import PendulumPrediction, pendulum_tip
+from kit.models import PendulumPrediction, pendulum_tip
 from scipy.spatial.transform import Rotation
 
 from softcr_estimation import EstimatorError, ModelEstimator, ModelEstimatorSettings

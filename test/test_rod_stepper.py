@@ -97,51 +97,6 @@ def test_reference_test_of_the_specification_within_a_tenth_of_a_millimetre(rod)
     assert np.linalg.norm(tips[0] - tips[1], axis=1).mean() < 1e-4
 
 
-@pytest.mark.parametrize("count", [2, 7, 8, 17])
-def test_lanes_are_scalars(rod, moving, count):
-    states, pressures, parameters = batch_of(moving, count, 3)
-    run = Run(rod.body, rod.grid, PERIOD, 2)
-    lanes = stepper.rollout(states, pressures, parameters, run)
-    single = np.concatenate(
-        [
-            stepper.rollout(states[i : i + 1], pressures[i : i + 1], parameters[i : i + 1], run)
-            for i in range(count)
-        ]
-    )
-    scale = np.abs(single).max(axis=(0, 1)) + 1e-6
-    assert (np.abs(lanes - single) / scale).max() < 1e-12
-    narrow = stepper.rollout(states, pressures, parameters, run, single_precision=True)
-    assert narrow.dtype == np.float32
-    assert (np.abs(narrow - single) / scale).max() < 1e-3
-    tips = stepper.tip_poses(np.ascontiguousarray(single[:, -1]), parameters, rod.body, rod.grid)
-    narrow_tips = stepper.tip_poses(
-        np.ascontiguousarray(narrow[:, -1]), parameters, rod.body, rod.grid
-    )
-    assert narrow_tips == pytest.approx(tips, abs=2e-5)
-    for i in range(count):
-        assert tips[i] == pytest.approx(rod.tip_pose(single[i, -1], parameters[i])[:3], abs=1e-12)
-
-
-def test_tips_of_a_rollout_are_the_tips_of_its_states(rod, moving):
-    states, pressures, parameters = batch_of(moving, 9, 3)
-    run = Run(rod.body, rod.grid, PERIOD, 2)
-    for single_precision, tolerance in ((False, 1e-12), (True, 1e-6)):
-        rolled = stepper.rollout(states, pressures, parameters, run, single_precision)
-        tips = stepper.rollout_tips(states, pressures, parameters, run, single_precision)
-        expected = [stepper.tip_poses(x, p[None], rod.body, rod.grid)
-                    for x, p in zip(rolled, parameters, strict=True)]  # fmt: skip
-        assert tips == pytest.approx(np.array(expected), abs=tolerance)
-
-
-def test_one_row_of_states_or_parameters_serves_all(rod, moving):
-    states, pressures, parameters = batch_of(moving, 9, 3)
-    run = Run(rod.body, rod.grid, PERIOD, 2)
-    repeated = stepper.rollout(
-        np.repeat(states[:1], 9, axis=0), pressures, np.repeat(parameters[:1], 9, axis=0), run
-    )
-    assert np.array_equal(stepper.rollout(states[:1], pressures, parameters[:1], run), repeated)
-
-
 def test_pressures_are_held_or_go_linearly(rod, moving):
     """A step along a ramp of pressures, and the same with its first row held."""
     rows = np.array([[[4e4, 2e4, 1e4], [1e4, 3e4, 2e4]]])
