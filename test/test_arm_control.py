@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from linear_models import LAG, PERIOD, LinearModel, ask, context
+from kit.models import LAG, PERIOD, LinearModel, ask, context
 from scipy.spatial.transform import Rotation
 
 from softcr_control import GaussNewtonMpc, Nempc

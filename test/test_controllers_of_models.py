@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linear_models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, context
+from kit.models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, context
 
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings

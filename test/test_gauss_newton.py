@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linear_models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
+from kit.models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
 from test_nempc import costs, residuals

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from estimation_models import KalmanFilter, PendulumPrediction, random_linear_system
+from kit.models import KalmanFilter, PendulumPrediction, random_linear_system
 from pydantic import ValidationError
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linear_models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
+from kit.models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear_models import PERIOD, LinearModel
+from kit.models import PERIOD, LinearModel
 
 from softcr_control.reference import signals
 from softcr_control.reference.references import (

@@ -7,8 +7,8 @@ import numba
 import optuna
 import pytest
 import torch
+from kit.surrogates import SMALL, quick_fits
 from rich.console import Console
-from surrogate_models import SMALL, quick_fits
 
 from softcr_models.errors import UserError
 from softcr_papers.licher2025.studies import surrogate_recipes, surrogate_steps, surrogate_structure

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surrogate_models import SMALL, quick_fits, small_network
+from kit.surrogates import SMALL, quick_fits, small_network
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 import torch
-from surrogate_models import SMALL, quick_fits
+from kit.surrogates import SMALL, quick_fits
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError

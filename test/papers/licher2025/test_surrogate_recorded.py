@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from surrogate_models import SMALL, quick_fits
+from kit.surrogates import SMALL, quick_fits
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 

@@ -6,7 +6,7 @@ import re
 import numba
 import pytest
 import torch
-from surrogate_models import SMALL, quick_fits, small_network
+from kit.surrogates import SMALL, quick_fits, small_network
 
 from softcr_models.surrogate import files
 from softcr_papers.licher2025 import train

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from linear_models import (
+from kit.models import (
     PERIOD,
     CurvedModel,
     LinearModel,

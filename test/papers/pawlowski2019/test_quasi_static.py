@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from linear_models import PERIOD, TendonModel, ask, context
+from kit.models import PERIOD, TendonModel, ask, context
 
 from softcr_control.costs import CostSettings
 from softcr_control.reference.references import Reference
