@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.models import (
-    KalmanFilter,
-    random_linear_system,
-    seven_state_measure,
-    seven_state_predict,
-)
+from kit.models import KalmanFilter, random_linear_system, seven_state_measure, seven_state_predict
 from scipy.stats import chi2
 
 from softcr_estimation import ExtendedFilter, UnscentedFilter

@@ -108,8 +108,7 @@ def test_passed_on_rows_are_exact_whatever_the_lift(delays, degree, lift_inputs,
 def test_monomials_are_all_products():
     values = np.array([[2.0, 3.0], [5.0, -1.0]])
     np.testing.assert_array_equal(
-        monomials(values, 2, 3),
-        [[4, 6, 9, 8, 12, 18, 27], [25, -5, 1, 125, -25, 5, -1]],
+        monomials(values, 2, 3), [[4, 6, 9, 8, 12, 18, 27], [25, -5, 1, 125, -25, 5, -1]]
     )
     assert monomials(values, 2, 1).shape == (2, 0)
 

@@ -10,11 +10,7 @@ from pydantic import ValidationError
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
-from softcr_estimation import (
-    EstimatorError,
-    ModelEstimator,
-    ModelEstimatorSettings,
-)
+from softcr_estimation import EstimatorError, ModelEstimator, ModelEstimatorSettings
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.filters.joint_vector import JointVector
 from softcr_estimation.model_filter import ModelFilter

@@ -226,8 +226,7 @@ def test_a_robot_that_only_sucks_has_steady_states():
     suction = np.array([-4e4, -1e4, 0.0])
     steady = [
         CosseratRod(
-            ROBOT.replace(pressure_limits={"minimum": low, "maximum": high, "maximum_rate": 1e6}),
-            5,
+            ROBOT.replace(pressure_limits={"minimum": low, "maximum": high, "maximum_rate": 1e6}), 5
         ).equilibrium(suction)
         for low, high in ((-8e4, 0.0), (-8e4, 1e5))
     ]

@@ -15,11 +15,7 @@ from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.value_checks import check_value
 from softcr_simulation.errors.plant_errors import PlantErrors
-from softcr_simulation.plant import (
-    SimulatedPlant,
-    Surroundings,
-    with_payload,
-)
+from softcr_simulation.plant import SimulatedPlant, Surroundings, with_payload
 from softcr_simulation.plants import LOADS, RodPlant, RodPlantSettings
 from softcr_simulation.scripted_loads import LoadScript, ScriptedLoad, in_words, load_script
 

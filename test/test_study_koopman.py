@@ -9,13 +9,7 @@ from softcr_models.errors import UserError
 from softcr_studies.frame.runner import TABLE, Runner, check_needs
 from softcr_studies.frame.table import read_table
 from softcr_studies.recordings import koopman
-from softcr_studies.recordings.koopman import (
-    HOLD,
-    STUDY,
-    Settings,
-    load_recordings,
-    recordings_of,
-)
+from softcr_studies.recordings.koopman import HOLD, STUDY, Settings, load_recordings, recordings_of
 
 PERIOD = 0.125  # exact in binary
 SMALL = {

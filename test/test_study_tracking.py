@@ -36,11 +36,7 @@ from softcr_studies.robustness import model_errors
 
 ROBOT = load_robot("licher2025")
 QUICK = Recipe(
-    seconds=40.0,
-    parts=3,
-    lifts=(Lift(4),),
-    ridges=(1e-6,),
-    weights=(Weights(0.1, 0.0, 20),),
+    seconds=40.0, parts=3, lifts=(Lift(4),), ridges=(1e-6,), weights=(Weights(0.1, 0.0, 20),)
 )
 SHORT = ((ReferenceSettings(kind="setpoint", inputs=(20e3, 50e3, 35e3)), 2.2),)
 TRACKING = [name for name in study_files() if load_study(name).metrics == tracking_study.METRICS]

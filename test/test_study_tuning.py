@@ -40,14 +40,7 @@ from softcr_studies.tuning.controllers import (
     values_of,
 )
 from softcr_studies.tuning.filter import TUNING, errors_of, filter_costs
-from softcr_studies.tuning.filter_runs import (
-    Judgement,
-    Motion,
-    filtered,
-    kinks_of,
-    looped,
-    record,
-)
+from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, kinks_of, looped, record
 from softcr_studies.tuning.parameters import (
     FILTER,
     NEMPC,
@@ -281,10 +274,7 @@ def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch
     monkeypatch.setattr(tuned, "PARTICLES", 2)
     monkeypatch.setattr(tuned, "FINAL_SEEDS", 1)
     monkeypatch.setattr(tuned, "LONGER", 1.01)
-    for module, cases in (
-        (filter_study, "SEARCH_MOTIONS"),
-        (controllers, "SEARCH"),
-    ):
+    for module, cases in ((filter_study, "SEARCH_MOTIONS"), (controllers, "SEARCH")):
         monkeypatch.setattr(module, cases, (replace(getattr(module, cases)[0], duration=1.1),))
     loop = replace(filter_study.SEARCH_LOOP, duration=0.5)
     monkeypatch.setattr(filter_study, "SEARCH_LOOP", loop)

@@ -29,11 +29,7 @@ from softcr_runtime.wire.body_messages import (
     tendons_to_message,
 )
 from softcr_runtime.wire.codecs import EXCHANGED, codec, expected_of
-from softcr_runtime.wire.messages import (
-    MessageError,
-    from_stamp,
-    pose_from_message,
-)
+from softcr_runtime.wire.messages import MessageError, from_stamp, pose_from_message
 from softcr_tools.viewer.picture import Picture
 
 ARM = load_arm("dalenberg_robot1")

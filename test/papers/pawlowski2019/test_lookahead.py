@@ -2,16 +2,7 @@
 
 import numpy as np
 import pytest
-from kit.models import (
-    PERIOD,
-    CurvedModel,
-    LinearModel,
-    TendonModel,
-    ask,
-    circle,
-    context,
-    limited,
-)
+from kit.models import PERIOD, CurvedModel, LinearModel, TendonModel, ask, circle, context, limited
 from pydantic import ValidationError
 from scipy import linalg
 from scipy.optimize import lsq_linear

@@ -89,10 +89,7 @@ def test_torques_keep_their_limits():
         (lambda: RegulatorGains([1.0], [1.0, 2.0], [1.0], [1.0]), "integral .* for each strain"),
         (lambda: RegulatorGains([1.0], [-1.0], [1.0], [1.0]), "finite and not below 0"),
         (lambda: ShapeRegulator(PLANT, RegulatorGains(*[[1.0]] * 4)), "the model has 6 strains"),
-        (
-            lambda: ShapeRegulator(PLANT, GAINS).tick(WANTED, WANTED, WANTED, 0.0),
-            "period 0.0 s",
-        ),
+        (lambda: ShapeRegulator(PLANT, GAINS).tick(WANTED, WANTED, WANTED, 0.0), "period 0.0 s"),
         (
             lambda: ShapeRegulator(PLANT, GAINS).tick(np.nan * WANTED, WANTED, WANTED, 0.1),
             "must be finite",
