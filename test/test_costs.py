@@ -149,14 +149,6 @@ def test_tip_orientation_measures_the_angle_between_tips():
     assert np.allclose(TipOrientation(2.0)(rollout), expected)
 
 
-def test_small_tip_angle_costs_its_square():
-    reference = np.zeros((N, NX))
-    reference[:, 3] = 1e-3
-    rollout = make_rollout(reference_states=reference)
-    rollout.states[:] = 0.0
-    assert np.allclose(TipOrientation(1.0)(rollout), N * 1e-6)
-
-
 def test_tip_direction_measures_the_angle_between_axes_where_one_is_asked_for():
     rotations = Rotation.random(N, random_state=3).as_matrix()
     rotations[1] = np.nan
@@ -203,23 +195,6 @@ def test_only_more_inputs_than_coordinates_have_a_level():
     assert [term.name for term in weights.made(model)] == ["input_level"]
     with pytest.raises(UserError, match="at least one"):
         weights.made(TurningModel())
-
-
-def test_input_rate_includes_the_step_from_the_previous_command():
-    rollout = make_rollout()
-    expected = []
-    for b in range(B):
-        path = [rollout.previous_command, *rollout.commands[b]]
-        expected.append(
-            5.0 * sum(np.sum((path[k + 1] - path[k]) ** 2) for k in range(N)) / 1e5**2
-        )  # fmt: skip
-    assert np.allclose(InputRate(5.0, RANGE)(rollout), expected)
-
-
-def test_constant_command_costs_no_rate():
-    rollout = make_rollout()
-    rollout.commands[:] = rollout.previous_command
-    assert np.array_equal(InputRate(5.0, RANGE)(rollout), np.zeros(B))
 
 
 def test_a_state_that_is_not_finite_makes_its_candidate_not_finite_only():

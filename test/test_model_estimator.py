@@ -6,7 +6,6 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 from kit.models import KalmanFilter, PendulumPrediction, random_linear_system
-from pydantic import ValidationError
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
@@ -352,18 +351,6 @@ def test_an_offset_is_as_wide_as_its_inputs_unit_needs():
 def test_settings_that_the_model_does_not_know_are_refused_by_name(settings, words):
     with pytest.raises(EstimatorError, match=words):
         ModelEstimator(Swing(), ModelEstimatorSettings(**settings))
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"noises": {"tilt": -1.0}}, {"deviations": {"tilt": 0.0}}, {"q": 1.0}, {"filter": "pf"},
-        {"state_noise": 0.0}, {"position_noise": np.nan}, {"alpha": -1.0},
-    ],
-)  # fmt: skip
-def test_numbers_out_of_range_are_refused(setting):
-    with pytest.raises(ValidationError, match=next(iter(setting))):
-        ModelEstimatorSettings(**setting)
 
 
 def test_refused_measurements_leave_the_estimator_as_it_was():

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
-import torch
 
 from softcr_control.controller import ControllerBlock
 from softcr_models import load_robot
@@ -26,15 +24,7 @@ from softcr_tools.running.systems import simulation_system
 ROBOT = load_robot("licher2025")
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads of small batches wait for each other wherever other tests run beside them."""
-    threads = numba.get_num_threads(), torch.get_num_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-    yield
-    numba.set_num_threads(threads[0])
-    torch.set_num_threads(threads[1])
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_each_choice_gives_its_model():

@@ -329,16 +329,6 @@ def test_best_plan_survives_a_tick():
     assert max(costs[30:]) < 0.05 * costs[0]
 
 
-def test_generation_never_worse_than_the_one_before():
-    costs = [
-        ask(make(population=12, generations=n, polish=False), STATE, circle(0.0, 10), MEASURED
-        ).cost
-        for n in range(1, 30)
-    ]  # fmt: skip
-    assert np.all(np.diff(costs) <= 1e-12)
-    assert costs[-1] < costs[0]
-
-
 def test_lanes_that_are_not_finite_are_never_chosen():
     class Breaking(LinearModel):
         def rollout(self, state, pressures, parameters, dt):
@@ -375,15 +365,6 @@ def test_broken_from_the_beginning_holds_the_measured_pressures():
     command = ask(make(), STATE, circle(0.0, 10), broken)
     assert command.fallback
     assert np.array_equal(command.pressures, [0.0, 20e3, 25e3])
-
-
-def test_short_dropout_of_the_state_does_not_upset_the_loop():
-    def dropout(k, state):
-        return np.full(5, np.nan) if 80 <= k < 83 else state
-
-    model = LinearModel()
-    errors, _ = closed_loop(make(model, rate=1e-3), model, 2.0, disturb=dropout)
-    assert errors[110:].mean() < 1e-3
 
 
 def test_parameters_by_name_reach_the_model():

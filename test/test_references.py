@@ -223,11 +223,6 @@ def test_unreadable_files_get_one_clear_line(tmp_path, name):
     assert "\n" not in str(caught.value)
 
 
-def test_settings_refuse_what_they_do_not_know():
-    with pytest.raises(ValueError, match="kind"):
-        ReferenceSettings(kind="square")
-
-
 def test_circle_of_the_rod_is_feasible_and_nearly_a_circle_when_slow():
     rod = RodPrediction(CosseratRod(load_robot("licher2025"), intervals=5), single_precision=False)
     source = ReferenceSettings(kind="circle", frequency=0.1, duration=10.0).source(rod, PERIOD)

@@ -187,15 +187,6 @@ def test_what_is_not_finite_stays_with_its_candidate(bad, single):
     assert (retries.candidates, retries.attempts, retries.lost) == (columns, 0, columns)
 
 
-def test_one_candidate_alone_may_be_nan():
-    states, pressures, parameters = moving(1)
-    for array in (states, pressures, parameters):
-        kept = array.copy()
-        array[0].flat[1] = np.nan
-        assert np.isnan(stepper.rollout(states, pressures, parameters, RUN)).all()
-        array[:] = kept
-
-
 def test_what_all_share_is_finite():
     shared = NOMINAL.copy()
     shared[1] = np.nan

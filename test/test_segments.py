@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from softcr_models import UserError, load_robot
 from softcr_models.files.config import config_directory
-from softcr_models.robots.parts import PoseSensor, sensor_of
 from softcr_models.robots.robot import Robot
 from softcr_models.robots.segments import Connector, Payload
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
@@ -266,11 +265,6 @@ def test_a_short_file_may_have_tendons_and_a_payload():
     assert robot.payload.mass == 0.1
     assert "segments" not in robot.model_dump()
     assert Robot.model_validate_json(robot.model_dump_json()) == robot
-
-
-def test_poses_along_the_body_are_sensors(robot):
-    pose = sensor_of(robot.sensors, PoseSensor)
-    assert (pose.name, pose.segment, pose.at, pose.offset) == ("mid", "proximal", 1.0, (0, 0, 0))
 
 
 def test_a_plant_that_differs_has_all_its_segments_scaled(robot):

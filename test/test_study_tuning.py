@@ -1,6 +1,5 @@
 """Tunings: spaces, the cost (38), a swarm in generations of cells, and small runs of studies."""
 
-import io
 import json
 import math
 import warnings
@@ -12,18 +11,16 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
+from kit.studies import run_of
 
 from softcr_control.controller_file import named_settings
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, load_robot
-from softcr_models.errors import UserError
 from softcr_models.identification.particle_swarm import particle_swarm
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
 from softcr_studies.frame.catalogue import load_study
-from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.search import Tried, ranked
 from softcr_studies.frame.table import read_table
 from softcr_studies.loops.tracking_loop import with_errors
@@ -284,8 +281,7 @@ def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch
     monkeypatch.setitem(tuning.__dict__, "tasks", tasks)
     trials = {"filter": 4, "rod-mpc": 2}[name]
     settings = study.settings(trials=trials, seeds=2)
-    output = io.StringIO()
-    directory = Runner(tmp_path, console=Console(file=output, width=130)).run(study.name, settings)
+    directory, shown = run_of(study.name, tmp_path, settings)
     _, rows = read_table(directory / "table.json")
     names = [each.symbol or each.name for each in tuning.space]
     for method in ("shipped", "tuned"):
@@ -304,14 +300,8 @@ def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch
     assert len(kept["trials"]) == trials == figures["search", "all", "trials"].mean
     assert kept["trials"][0][0] == figures["search", "first trial", "cost"].mean
     assert (directory / "search.png").stat().st_size > 1000
-    assert "tuned / shipped" in output.getvalue()
+    assert "tuned / shipped" in shown
     if name == "rod-mpc":
         written = loaded(str(directory / "tuned.yaml"), "rod_mpc")
         values = values_of(written, [each.name for each in tuning.space])
         assert list(values.values()) in [trial[1:] for trial in kept["trials"]]
-
-
-def test_an_unknown_controller_is_one_line(tmp_path):
-    settings = load_study("tuning/nempc").settings(controller="xyz")
-    with pytest.raises(UserError, match="'xyz': unknown; known are ilqr, lqr, nempc"):
-        Runner(tmp_path, console=Console(file=io.StringIO())).run("tuning/nempc", settings)

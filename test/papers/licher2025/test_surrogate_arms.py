@@ -1,6 +1,5 @@
 """Surrogates of arms: several segments, connectors, a payload, tendons."""
 
-import numba
 import numpy as np
 import pytest
 import torch
@@ -38,15 +37,7 @@ SHORT = SMALL.model_copy(
 )
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads of small batches wait for each other wherever other tests run beside them."""
-    threads = numba.get_num_threads(), torch.get_num_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-    yield
-    numba.set_num_threads(threads[0])
-    torch.set_num_threads(threads[1])
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def changed(robot, number, **fields):

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numba
 import pytest
 import torch
 from kit.surrogates import SMALL, quick_fits, small_network
@@ -19,12 +18,9 @@ FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samp
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    threads = numba.get_num_threads(), torch.get_num_threads()
+def quick(one_thread):
     with quick_fits():
         yield
-    numba.set_num_threads(threads[0])
-    torch.set_num_threads(threads[1])
 
 
 def test_train_writes_weights_card_and_log(tmp_path, monkeypatch, capsys):

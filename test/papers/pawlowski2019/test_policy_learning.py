@@ -60,12 +60,6 @@ def test_an_environment_gives_the_reward_of_its_tip():
     np.testing.assert_allclose(outcome.distances, away, rtol=1e-6)
 
 
-@pytest.mark.parametrize("beta", [0.0, 1.1, np.nan])
-def test_a_beta_that_is_none(beta):
-    with pytest.raises(UserError, match="beta"):
-        Environment(PLANT, Reaching(PLANT, BOX), 1, beta=beta)
-
-
 # --- the plant ----------------------------------------------------------------------------------
 
 
