@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from kit.refusals import one_line
 from scipy.spatial.transform import Rotation
 
 from softcr_control.costs import (
@@ -239,9 +240,8 @@ def test_settings_give_the_terms_that_count():
     ],
 )
 def test_costs_that_a_model_does_not_have_are_named(weights, message):
-    with pytest.raises(UserError, match=message) as caught:
+    with one_line(message):
         names(**weights)
-    assert "\n" not in str(caught.value)
 
 
 def test_state_weights_sit_where_the_model_keeps_its_states():
@@ -324,9 +324,8 @@ def test_a_term_of_ones_own_is_a_class_in_a_file(tmp_path):
         ({"class": "no.such.module:Width"}, "no module no"),
         (told | {"width": 1.0}, "unexpected keyword argument 'width'"),
     ):
-        with pytest.raises(UserError, match=message) as caught:
+        with one_line(message):
             CostSettings(terms=[wrong]).made(TurningModel())
-        assert "\n" not in str(caught.value)
 
 
 def test_tip_path_of_one_candidate_is_that_row_of_all():

@@ -286,8 +286,7 @@ def followed(weights, wanted):
         command = control.command(
             Observation(0.01 * k, plant.tip, {}, reference, np.zeros(3), robot)
         )
-        assert (command.pressures >= 0.0).all()
-        assert (command.pressures <= 1e4).all()
+        assert ((command.pressures >= 0.0) & (command.pressures <= 1e4)).all()
         plant.advance(command.pressures)
     return np.array(tips)
 

@@ -93,7 +93,7 @@ def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_
 
 
 def test_the_shipped_network_keeps_what_its_card_says():
-    """A short form of `softcr verify-surrogate`: bounds are the issue's, with a margin for the
+    """A short form of `softcr verify-surrogate`: bounds of Table IV, with a margin for the
     few motions."""
     model = prediction_model(ROBOT, ModelChoice(model="ddpinn"))
     assert isinstance(model, SurrogatePrediction)

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from kit.refusals import one_line
 from scipy.integrate import solve_ivp
 
 from softcr_control.observation import ControlContext, Observation
@@ -228,20 +229,6 @@ def test_from_readings_to_tips_is_what_plain_numbers_say(model, plain, batch):
     np.testing.assert_allclose(model.rollout_tips(state, felt, row, DT), tips, atol=1e-10)
 
 
-def test_a_candidate_that_is_not_finite_disturbs_no_other(model):
-    state = model.equilibrium(np.full(3, 3e4), model.nominal_parameters)
-    row = numbers(model, hysteresis_2=0.4, hose_1=0.2, chamber_angle_2=0.03)[0]
-    values = np.stack([wandering(6, np.random.default_rng(each)) for each in range(11)])
-    past, sensors = np.zeros(15), (np.ones(3), np.zeros(3))
-    alone = model.rollout_tips(state, Readings(values, past, *sensors), row, DT)
-    broken = values.copy()
-    broken[4, 2, 1] = np.nan
-    found = model.rollout_tips(state, Readings(broken, past, *sensors), row, DT)
-    assert np.isnan(found[4, -1]).all()
-    others = np.arange(11) != 4
-    np.testing.assert_array_equal(found[others], alone[others])
-
-
 @pytest.mark.parametrize(
     ("changed", "word"),
     [
@@ -412,17 +399,14 @@ def test_differences_reach_beyond_a_play(model, plain):
         ({"hysteresis_radii": [100.0]}, "sensor's noise"),
         ({"hysteresis_radii": [6e4]}, "never slides"),
         ({"hose_time": 0.1, "creep_time": 0.5}, "10 times"),
-        ({"hose_time": -1.0}, "hose_time"),
-        ({"hoses": True}, "hoses"),
     ],
 )
 def test_what_sensors_cannot_tell_is_refused_in_one_line(chain, word):
     robot = load_robot("licher2025")
     noisy = [each.model_copy(update={"noise": 50.0}) if each.type == "pressure" else each
              for each in robot.sensors]  # fmt: skip
-    with pytest.raises(UserError, match=word) as told:
+    with one_line(word) as told:
         robot.replace(sensors=noisy, pressure_chain=chain)
-    assert "\n" not in str(told.value)
     assert "pressure_chain" in str(told.value)
 
 
@@ -460,13 +444,11 @@ def chained_with(values):
     [
         ({"hysteresis_9": 0.1}, "values: hysteresis_9: no parameter of the elements that are on"),
         ({"chamber_angle_1": 2.0}, "values: chamber_angle_1: 2 is not allowed: must be from -0.5"),
-        ({"hose_1": "much"}, "must be a number"),
     ],
 )
 def test_values_that_cannot_be_are_one_line(values, said):
-    with pytest.raises(UserError, match=said) as told:
+    with one_line(said):
         chained_with(values)
-    assert "\n" not in str(told.value)
 
 
 def recorded_tips(robot, inputs, period, intervals):

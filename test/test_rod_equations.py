@@ -7,7 +7,6 @@ from scipy.optimize import root
 from scipy.spatial.transform import Rotation
 
 from softcr_models import CosseratRod, load_robot
-from softcr_models.rod import statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.state import RodState
 
@@ -138,20 +137,25 @@ def test_spatial_refinement_is_of_second_order():
     assert 5.0 < coarse < 10.0
 
 
+def energy(rod, state):
+    """[J] kinetic, elastic and of weight, as the scheme has them: by mean velocities and forces."""
+    parts, robot = RodState(state), rod.robot
+    e = np.concatenate((np.zeros((1, 6)), parts.velocities))
+    mean_e, mean_s = (0.5 * (each[:-1] + each[1:]) for each in (e, parts.wrenches))
+    density = rod.body.line_density[0] + robot.tip_mass * rod.body.tip_share[:-1]
+    inertia = rod.grid.bending_inertia[0]
+    mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
+    height = rod.node_poses(state)[:, 2, 3]
+    potential = np.sum(density * robot.gravity * 0.5 * (height[:-1] + height[1:]))
+    quadratic = np.sum(mass * mean_e**2) + np.sum(robot.compliances * mean_s**2)
+    return rod.grid.interval_length[0] * (0.5 * quadratic + potential)
+
+
 def test_simulated_energy_never_grows_without_input():
     rod = CosseratRod(ROBOT.replace(gravity=0.0), 5, max_substep=1e-3)
     start = rod.equilibrium(np.array([4e4, 1e4, 0.0]))
     states = rod.simulate(start, np.zeros((100, 3)), 1 / 140)
-    energies = []
-    for state in (start, *states):
-        parts = RodState(state)
-        e = np.concatenate((np.zeros((1, 6)), parts.velocities))
-        mean_e = 0.5 * (e[:-1] + e[1:])
-        mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
-        density = rod.body.line_density[0] + rod.robot.tip_mass * rod.body.tip_share[:-1]
-        inertia = rod.grid.bending_inertia[0]
-        mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
-        energies.append(np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2))
+    energies = np.array([energy(rod, state) for state in (start, *states)])
     assert (np.diff(energies) < 1e-9 * energies[0]).all()
     assert energies[-1] < 0.9 * energies[0]
 
@@ -161,23 +165,9 @@ def test_gravity_potential_is_kept_too():
     robot = ROBOT.replace(relaxation_times=(1e-6,) * 6)
     rod = CosseratRod(robot, 10, max_substep=5e-5)  # L-stable: long steps eat fast waves
     start = rod.equilibrium(np.array([1e4, 0.0, 0.0]))
-    density = rod.body.line_density[0] + robot.tip_mass * rod.body.tip_share[:-1]
-    inertia = rod.grid.bending_inertia[0]
-    mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
-
-    def energy(state):
-        parts = RodState(state)
-        e = np.concatenate((np.zeros((1, 6)), parts.velocities))
-        mean_e = 0.5 * (e[:-1] + e[1:])
-        mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
-        height = rod.node_poses(state)[:, 2, 3]
-        potential = np.sum(density * robot.gravity * 0.5 * (height[:-1] + height[1:]))
-        quadratic = np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2)
-        return rod.grid.interval_length[0] * (0.5 * quadratic + potential)
-
-    steady = energy(rod.equilibrium(np.zeros(3)))
+    steady = energy(rod, rod.equilibrium(np.zeros(3)))
     states = rod.simulate(start, np.zeros((200, 3)), 1e-3)
-    energies = np.array([energy(state) for state in (start, *states)])
+    energies = np.array([energy(rod, state) for state in (start, *states)])
     above = energies[0] - steady
     assert above > 0
     # the quadrature of gravity's power and of the potential agree to second order in h
@@ -242,16 +232,3 @@ def test_a_weightless_robot_has_a_steady_state_and_one_without_load_says_so():
     rod.row_actuation[:] = 0.0
     with pytest.raises(EquilibriumError, match="a steady state has no scale"):
         rod.equilibrium(np.zeros(3))
-
-
-def test_newton_does_not_bend_the_rod_out_of_its_reach(monkeypatch):
-    """A step of Newton's method that would bend the rod over by far is taken in pieces."""
-    rod = CosseratRod(ROBOT, 5)
-    force, moment = scales = statics._load_scales(rod, np.zeros(3), ())
-    assert force == pytest.approx(7.068e-4 * 1e5)
-    assert moment == pytest.approx(9.98944e-6 * 1e5)
-    # 4 times the moment is 6 % of the force, by which such changes were once judged
-    bent = np.zeros(rod.state_size)
-    bent[6 * 5 + 3] = 4.0 * moment
-    monkeypatch.setattr(np.linalg, "solve", lambda matrix, right: bent)
-    assert statics._newton(rod, rod.rest_state(), np.zeros(3), None, (), scales) is None

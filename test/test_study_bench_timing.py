@@ -89,8 +89,7 @@ def test_a_late_simulation_is_answered_two_periods_later():
 def test_valves_stay_enabled_and_within_their_limits(shipped):
     limits, sent = ROBOT.pressure_limits, shipped["sent"]
     assert shipped["predicted_only"] == 0
-    assert sent.min() >= limits.minimum
-    assert sent.max() <= limits.maximum
+    assert limits.minimum <= sent.min() <= sent.max() <= limits.maximum
     assert np.ptp(sent, axis=0).min() > 1e4  # they moved
     assert np.abs(np.diff(sent, axis=0)).max() <= 1.1 * limits.maximum_rate * PERIOD
 
@@ -268,14 +267,6 @@ def test_the_study_runs_what_was_asked_for(tmp_path):
     assert all(0.0 < row.mean < 0.5 for row in rows.values())
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"only": "bench, benches"}, "'benches': allowed are simulation, simulation-2, bench,"),
-        ({"seeds": 0}, "seeds = 0: must be a whole number from 1"),
-        ({"duration": 2.0}, "duration = 2.0: must be a number above 2"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(given, told):
-    with pytest.raises(UserError, match=told):
-        build_settings(Settings, given)
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(UserError, match="'benches': allowed are simulation, simulation-2, bench,"):
+        build_settings(Settings, {"only": "bench, benches"})

@@ -130,8 +130,7 @@ def test_references_are_finite_and_made_from_pressures_inside_the_box(name):
         source = reference_of(ROBOT, dataclasses.replace(case, duration=0.5))
         assert np.isfinite(source.tip_positions).all()
         pressures = case.reference.input_samples(case.period, rod_inputs(ROBOT))
-        assert pressures.min() >= 0.0
-        assert pressures.max() <= ROBOT.pressure_limits.maximum
+        assert 0.0 <= pressures.min() <= pressures.max() <= ROBOT.pressure_limits.maximum
 
 
 def test_a_short_run_makes_rows_figures_and_a_bag(tmp_path, monkeypatch):

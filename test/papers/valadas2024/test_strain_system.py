@@ -1,14 +1,11 @@
 """Planar strain robots in the stack: options, messages, plant, estimator, regulator, bags, runs."""
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from domains import fresh_domain
+from kit.loops import replayed
+from kit.refusals import one_line
 
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import Reference
@@ -25,14 +22,12 @@ from softcr_papers.valadas2024.strain.strain_model import LagrangianModel, Strai
 from softcr_papers.valadas2024.strain_plant import StrainPlant, StrainPlantSettings
 from softcr_papers.valadas2024.strain_references import SETPOINTS, StrainSetpoints, StrainSines
 from softcr_papers.valadas2024.strain_regulator import StrainRegulator, StrainRegulatorSettings
-from softcr_runtime.bags.reading import Bag
-from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.topics import TRUTH
-from softcr_tools import cli
+from softcr_tools import cli, report
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 from softcr_tools.viewer.picture import Picture
@@ -92,9 +87,8 @@ def test_a_strain_robot_has_its_own_defaults_and_a_given_option_wins():
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(given, message):
-    with pytest.raises(UserError, match=message) as error:
+    with one_line(message):
         simulation_system(options_of(**given), "none")
-    assert "\n" not in str(error.value)
 
 
 def test_a_file_of_another_robot_is_refused_by_what_needs_strains():
@@ -333,10 +327,10 @@ def test_a_reference_of_tips_alone_is_refused():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Outputs by topic and stamp of 0.8 s, whose bag is beside them; plant and file are equal."""
+    """Outputs by topic and stamp of three seconds, whose bag is beside them; plant and file are equal."""
     log, bag = {}, tmp_path_factory.mktemp("strain") / "bag"
     run_system(
-        system_of({"simulator": QUIET | SAME}, duration=1.0),
+        system_of({"simulator": QUIET | SAME}, duration=3.0),
         lambda _, output: log.setdefault(output.topic, {}).update({output.stamp: output.value}),
         bag=bag,
     )
@@ -352,6 +346,19 @@ def test_the_regulator_bends_the_robot_to_its_setpoint(run):
     assert not plans[-1].commands[-1].any()  # the controller's last word
     torques = np.array([plan.commands[0] for plan in plans[:-1]])
     assert np.abs(np.diff(torques[-19:], axis=0)).max() < 0.02  # calm, not from limit to limit
+
+
+def test_a_run_comes_back_to_the_bit_and_is_reported(run, tmp_path):
+    _, bag = run
+    told = replayed(bag, "--controller")
+    for counts in (told["estimates"], told["commands"]):
+        assert 590 <= counts["identical"] == counts["recorded"] == counts["replayed"]
+    assert told["command_unit"] == "N m, N"
+    assert told["command_difference"]["max"] == 0.0
+    summary = report.build(bag, tmp_path)
+    assert summary["strains"]["bending_setpoint_error"] < 0.2  # [rad/m]
+    assert summary["strains"]["linear_setpoint_error"] < 0.02
+    assert summary["estimate_tip_aed_mm"] < 0.5
 
 
 def test_a_bag_is_a_motion_to_learn_from(run):
@@ -394,33 +401,3 @@ def test_the_filter_on_the_model_finds_how_the_plant_differs():
     error = last.state[:6] - truth.state[:6]
     assert np.abs(error[[0, 3]]).max() < 0.1
     assert np.abs(error[[1, 2, 4, 5]]).max() < 2e-3
-
-
-# --- nodes --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_lockstep_run_is_replayed_to_the_bit_and_reported(tmp_path):
-    own = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
-    softcr = [sys.executable, "-m", "softcr_tools.cli"]
-    words = ["up", "simulation", "--robot", "pcs_two_segments", "--mode", "lockstep"]
-    words += ["--duration", "3", "--results", str(tmp_path), "--visuals", "on"]
-    done = subprocess.run([*softcr, *words], capture_output=True, text=True, timeout=400, env=own)
-    assert done.returncode == 0, done.stdout + done.stderr
-    summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
-    assert summary["robot"] == "pcs_two_segments"
-    assert summary["node_deaths"] == []
-    assert summary["strains"]["bending_setpoint_error"] < 0.2  # [rad/m], noise and mismatch
-    assert summary["strains"]["linear_setpoint_error"] < 0.02
-    assert summary["estimate_tip_aed_mm"] < 0.5
-    signals = read_signals(Bag(tmp_path / "latest" / "bag"))
-    assert len(signals.signal(TRUTH, "state")) == 600
-    assert len(signals.signal("estimate/shape", "positions"))  # drawn for other programs
-    words = ["replay", str(tmp_path / "latest"), "--controller"]
-    done = subprocess.run([*softcr, *words], capture_output=True, text=True, timeout=400, env=own)
-    assert done.returncode == 0, done.stdout + done.stderr
-    comparison = json.loads((tmp_path / "latest" / "bag-replay" / "comparison.json").read_text())
-    for counts in (comparison["estimates"], comparison["commands"]):
-        assert 600 <= counts["identical"] == counts["recorded"] == counts["replayed"]
-    assert comparison["command_unit"] == "N m, N"
-    assert comparison["command_difference"]["max"] == 0.0
