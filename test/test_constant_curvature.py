@@ -337,16 +337,6 @@ def rigid_base_wrench(mass, gravity, position, velocity, acceleration):
     return forces[:6]
 
 
-def test_at_rest_the_base_carries_the_weight():
-    model = ConstantCurvatureModel.of_robot(load_robot("licher2025"))
-    sag = -(model.mass * 0.5 + model.tip_mass) * 9.81 / model.elongation_stiffness
-    q = np.array([0.0, 0.0, sag])
-    acceleration, reaction = model.motion(q, np.zeros(3), np.zeros(3))
-    np.testing.assert_allclose(acceleration, 0.0, atol=1e-12)
-    weight = (model.mass + model.tip_mass) * 9.81
-    np.testing.assert_allclose(reaction, [0.0, 0.0, weight, 0.0, 0.0, 0.0], atol=1e-12)
-
-
 def test_without_gravity_the_cosserat_rod_bends_into_the_same_arc():
     """Uniform pressure wrenches make uniform strains: here constant curvature is exact."""
     robot = load_robot("licher2025").replace(gravity=0.0)

@@ -18,8 +18,6 @@ from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import Pose
 from softcr_runtime.wire.codecs import codec, expected_of
-from softcr_runtime.wire.messages import MessageError
-from softcr_runtime.wire.value_checks import check_value
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import BODY_POSES, RodPlant
@@ -58,20 +56,6 @@ def test_a_plant_measures_the_poses_along_its_body():
     assert output.value[1].matrix[:3, :3] == pytest.approx(side[:3, :3])
     seen = [plant.measure(k)[BODY_POSES].value[0].position for k in range(30, 230)][1:]
     assert np.std(seen, axis=0) == pytest.approx(2e-4, rel=0.2)
-
-
-def test_poses_along_the_body_survive_their_message():
-    wire = codec(BODY_POSES, expected_of(TWO))
-    pose = Pose.of(CosseratRod(TWO, 2).tip_pose(np.zeros(CosseratRod(TWO, 2).state_size)))
-    told = wire.decode(wire.encode((pose,), 7))
-    assert told[0].position.tobytes() == pose.position.tobytes()
-    assert told[0].quaternion.tobytes() == pose.quaternion.tobytes()
-    with pytest.raises(MessageError, match="2 poses, must be 1"):
-        wire.decode(wire.encode((pose, pose), 7))
-    with pytest.raises(TypeError, match="must be a tuple of 1 poses"):
-        check_value(BODY_POSES, (pose, pose), expected_of(TWO))
-    with pytest.raises(ValueError, match="must be finite"):
-        check_value(BODY_POSES, (Pose(np.full(3, np.nan), pose.quaternion),), expected_of(TWO))
 
 
 class Listener:

@@ -45,7 +45,6 @@ def test_presets_load_and_typical_ones_lie_within_the_spreads():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"length_factor": 2}, "length_factor: 2 is not allowed: must be from 0.8 to 1.25"),
         (
             {"play_half_width": [0, 300, 0], "hysteresis_share": 0.1},
             "play_half_width [0.0, 300.0, 0.0] and hysteresis_share 0.1: a chamber has one kind of "

@@ -96,16 +96,6 @@ def test_a_lag_is_that_of_its_differential_equation():
     np.testing.assert_allclose(found, np.array(lagging) - readings[:, 0], atol=1e-3)
 
 
-def test_memory_of_candidates_is_that_of_each_alone():
-    memory, rng = ChainMemory(3, [300.0, 3e3], [0.02, 2.0]), np.random.default_rng(3)
-    readings = np.stack([wandering(9, rng) for _ in range(4)])
-    readings[:, 0] = readings[0, 0]
-    begun = memory.along(memory.begin(readings[0, 0]), readings[:1], DT)[0, 4]
-    together = memory.along(begun, readings, DT)
-    alone = [memory.along(begun, each[None], DT)[0] for each in readings]
-    np.testing.assert_array_equal(together, alone)
-
-
 def test_a_chain_tells_what_its_rod_computed_again(model):
     counts, warnings = counts_and_warnings(model)
     assert counts == counts_and_warnings(model._inner)[0]
@@ -133,32 +123,6 @@ def test_a_chain_that_is_nominal_is_no_chain(model, plain):
     seen = model.observe(names, stepped, felt[1:2], row[None])
     for name, each in plain.observe(names, stepped, readings[1:2], of_rod[None]).items():
         np.testing.assert_array_equal(seen[name], each)
-
-
-def test_what_acts_makes_the_wrench_of_the_formula(model, robot):
-    """Against the wrench written out, of chambers that are turned by their angles."""
-    rng, count = np.random.default_rng(5), 3
-    weights, own = rng.uniform(0.0, 0.2, 3), rng.uniform(-0.05, 0.05, (count, 3))
-    hose, creep = rng.uniform(-0.2, 0.2, count), 0.07
-    angles = rng.uniform(-0.05, 0.05, count)
-    told = {f"hysteresis_{j + 1}": weights[j] for j in range(3)}
-    told |= {f"hysteresis_{j + 1}_of_{i + 1}": own[i, j] for i in range(3) for j in range(3)}
-    for name, values in (("hose", hose), ("chamber_angle", angles)):
-        told |= {f"{name}_{i + 1}": values[i] for i in range(3)}
-    row = numbers(model, creep=creep, **told)
-    levels = rng.uniform(-3e3, 3e3, (1, 1, 18)) + np.array([35e3] * 3 + [0.0] * 15)
-    reading, stops, lags = levels[0, 0, :3], levels[0, 0, 3:12], levels[0, 0, 12:]
-    felt = reading - ((weights + own) * stops.reshape(3, 3)).sum(axis=1)
-    felt = felt + hose * lags[:3] + creep * lags[3:]
-    wrench = np.zeros(6)
-    for pressure, turn, chamber in zip(felt, angles, robot.actuators, strict=True):
-        force, theta = chamber.area * pressure, chamber.angle
-        lever = chamber.lever_arm * np.array([np.cos(theta), np.sin(theta), 0.0])
-        lever += turn * chamber.lever_arm * np.array([-np.sin(theta), np.cos(theta), 0.0])
-        wrench += np.concatenate(([0.0, 0.0, force], np.cross(lever, [0.0, 0.0, force])))
-    wrench *= np.sign(wrench[2]) * np.sign(robot.actuation_matrix[2, 0])
-    acts = model.acting_pressures(levels, row)[0, 0]
-    np.testing.assert_allclose(robot.actuation_matrix @ acts, wrench, atol=1e-12)
 
 
 def plain_chain(model, reading_rows, remembered, sensors, row):
@@ -244,14 +208,6 @@ def test_readings_of_a_wrong_shape_are_refused(model, changed, word):
         model.rollout(
             np.zeros(model.state_size), replace(readings, **changed), model.nominal_parameters, DT
         )
-
-
-def test_weights_beyond_one_are_scaled(model):
-    levels = np.zeros((1, 1, 18))
-    levels[0, 0, :3], levels[0, 0, 3:6] = 30e3, (300.0, 1000.0, 3000.0)
-    row = numbers(model, hysteresis_1=1.0, hysteresis_2=1.0, hysteresis_3=1.0)
-    lost = 30e3 - model.acting_pressures(levels, row)[0, 0]
-    np.testing.assert_allclose(lost, [0.95 * 4300.0 / 3.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(

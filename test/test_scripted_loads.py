@@ -10,10 +10,6 @@ from softcr_models.robots.obstacle_files import ObstacleFile, load_obstacles
 from softcr_models.rod import statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.point_loads import PointLoad
-from softcr_runtime.blocks.values import PointForces
-from softcr_runtime.wire.codecs import codec, expected_of
-from softcr_runtime.wire.messages import MessageError
-from softcr_runtime.wire.value_checks import check_value
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant, Surroundings, with_payload
 from softcr_simulation.plants import LOADS, RodPlant, RodPlantSettings
@@ -165,13 +161,6 @@ def test_a_script_that_has_not_begun_changes_nothing(loaded):
 # --- payload ------------------------------------------------------------------------------------
 
 
-def test_a_payload_weighs_on_the_base():
-    heavy = SimulatedPlant(TWO, PlantErrors.noiseless(payload_mass=0.1), intervals=3)
-    plain = SimulatedPlant(TWO, PlantErrors.noiseless(), intervals=3)
-    change = heavy.measure(1).wrench - plain.measure(1).wrench
-    assert np.linalg.norm(change[:3]) == pytest.approx(0.1 * TWO.gravity, rel=2e-3)
-
-
 def test_heavy_payloads_stretch_a_hanging_robot():
     """From the straight rod Newton's method does not find 5 kg: the weight is raised from zero.
 
@@ -319,20 +308,6 @@ def test_words_of_loads():
     assert in_words(script)[1] == (
         "load_2: follower moment (0, 0.1, 0) N m on distal at 1 from 0 s to 2 s"
     )
-
-
-def test_forces_survive_their_message():
-    value = PointForces(np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(2, 6))
-    wire = codec(LOADS, expected_of(TWO))
-    message = wire.encode(value, 7)
-    told = wire.decode(message)
-    assert told.points.tobytes() == value.points.tobytes()
-    assert told.wrenches.tobytes() == value.wrenches.tobytes()
-    message.fields[3].name = "fx"
-    with pytest.raises(MessageError, match="must be"):
-        wire.decode(message)
-    with pytest.raises(ValueError, match="wrenches"):
-        check_value(LOADS, PointForces(value.points, value.wrenches[:, :3]), expected_of(TWO))
 
 
 def test_the_rod_goes_through_levels_as_through_steps():

@@ -10,7 +10,7 @@ from softcr_models.rod.state import RodState
 from softcr_models.rod_model.rows import interval_counts, restricted, row_poses, with_matching_nodes
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
+from softcr_runtime.blocks.values import StateEstimate
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError, cloud_fields, cloud_values
 from softcr_tools.report.plant import plant
@@ -75,16 +75,6 @@ def test_beyond_a_connector_a_message_tells_the_same_rigid_motion(moving):
     told = [values[names.index(name)] for name in ("vx", "vy", "vz", "wx", "wy", "wz")]
     assert np.linalg.norm(told[:3] - before[:3]) > 0.01
     assert told == pytest.approx(rod.fittings.adjoint[0] @ before, abs=1e-12)
-
-
-def test_references_of_several_segments_survive_their_message(moving):
-    robot, _, state = moving
-    states = np.stack((state, 0.5 * state))
-    tips = np.arange(6.0).reshape(2, 3)
-    wire = codec("reference/rod", expected_of(robot, 3))
-    told = wire.decode(wire.encode(ReferenceRows(5, 0.01, states, tips), 5))
-    assert told.states.tobytes() == states.tobytes()
-    assert told.tip_positions == pytest.approx(tips)
 
 
 # --- grids --------------------------------------------------------------------------------------

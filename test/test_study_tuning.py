@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from kit.studies import run_of
 
 from softcr_control.controller_file import named_settings
-from softcr_estimation import ModelEstimator, ModelEstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_models import CosseratRod, load_robot
 from softcr_models.identification.particle_swarm import particle_swarm
-from softcr_models.prediction import RodPrediction
-from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
 from softcr_studies.frame.catalogue import load_study
 from softcr_studies.frame.search import Tried, ranked
@@ -84,39 +82,6 @@ def test_published_values_stand_in_the_table_as_they_were_printed():
     chosen = named_settings("nempc", file)
     assert (chosen.parents, chosen.segments) == (0.3897, 1)
     assert (chosen.costs.state["torque"], chosen.costs.input_rate) == (0.186, 2.39)
-
-
-def test_a_number_for_each_kind_of_state():
-    layout = rod_layout(CosseratRod(ROBOT, 5))
-    numbers = {
-        "velocity": 1.0,
-        "angular_velocity": 2.0,
-        "force": 3.0,
-        "force_z": 4.0,
-        "torque": 5.0,
-    }
-    view = RodState(layout.by_group(numbers))
-    np.testing.assert_array_equal(view.velocities, np.tile([1, 1, 1, 2, 2, 2], (5, 1)))
-    np.testing.assert_array_equal(view.wrenches, np.tile([3, 3, 4, 5, 5, 5], (6, 1)))
-    np.testing.assert_array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])
-
-
-def test_a_group_of_states_may_have_its_own_noise():
-    """Just after the start, a tick adds noise^2 dt to the variance of what is not yet coupled."""
-    model = RodPrediction(CosseratRod(ROBOT, 2), single_precision=False)
-
-    def deviations(**noises):
-        numbers = {"state_noise": 1e-3, "initial_state_deviation": 1e-6, "state_noises": noises}
-        estimator = ModelEstimator(model, ModelEstimatorSettings(parameters=(), **numbers))
-        estimator.start(np.zeros(3), 0.0)
-        covariance = estimator.update(np.zeros(3), {}, 1 / 70).covariance
-        return RodState(np.sqrt(covariance.diagonal()) / model.state_scale)
-
-    usual, fast = deviations(), deviations(velocity=0.5)
-    expected = np.sqrt(1 / 70) * np.array([0.5, 0.5, 0.5, 1e-3, 1e-3, 1e-3])
-    np.testing.assert_allclose(fast.velocities, np.tile(expected, (2, 1)), rtol=1e-2)
-    np.testing.assert_allclose(fast.wrenches, usual.wrenches, rtol=1e-9)
-    assert deviations(force=1e-3).array == pytest.approx(usual.array)
 
 
 def test_kinks_are_what_is_left_when_the_strain_is_not_straight():

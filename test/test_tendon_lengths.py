@@ -16,7 +16,7 @@ from softcr_models.rod.description import has_tendon_lengths
 from softcr_models.rod.state import RodState
 from softcr_models.rod_model.rows import interval_counts, row_poses
 from softcr_models.rod_model.tendon_lengths import tendon_lengths
-from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.codecs import expected_of
 from softcr_runtime.wire.value_checks import check_value
 from softcr_simulation.plants import RodPlant
 
@@ -127,7 +127,7 @@ def test_a_robot_file_may_have_the_sensor_once_and_with_tendons(measured_arm):
         pneumatic.replace(sensors=[*pneumatic.sensors, robot.sensors[-1]])
 
 
-def test_the_plant_measures_them_and_messages_carry_them(measured_arm):
+def test_the_plant_measures_them(measured_arm):
     robot = load_robot(measured_arm)
     plant = RodPlant(robot, RodPlant.Settings(intervals=2), 3)
     assert "tendon/lengths" in plant.topics
@@ -140,14 +140,8 @@ def test_the_plant_measures_them_and_messages_carry_them(measured_arm):
     )
     assert seen.std(axis=0) == pytest.approx(np.full(4, NOISE), rel=0.25)
     assert seen.mean(axis=0)[0] < seen.mean(axis=0)[2] - 1e-3  # what is pulled is shorter
-    expected = expected_of(robot)
-    wire = codec("tendon/lengths", expected)
-    message = wire.encode(seen[0], 7)
-    assert list(message.name) == ["t1", "t2", "t3", "t4"]
-    assert np.array_equal(wire.decode(message), seen[0])
-    check_value("tendon/lengths", seen[0], expected)
     with pytest.raises(ValueError, match=r"tendon/lengths has shape \(3,\), must be \(4,\)"):
-        check_value("tendon/lengths", seen[0, :3], expected)
+        check_value("tendon/lengths", seen[0, :3], expected_of(robot))
 
 
 def test_an_estimator_may_do_with_lengths_alone(measured_arm, tmp_path):

@@ -17,11 +17,8 @@ from softcr_papers.dalenberg2024.studies.robot_2 import ARRANGEMENTS
 from softcr_papers.dalenberg2024.studies.section_lengths import (
     CENTRE,
     CHAIN,
-    FIRST_LENGTHS,
     TRUE_LENGTHS,
     bent_start,
-    law,
-    simulate,
     straight_start,
 )
 from softcr_papers.dalenberg2024.studies.setpoint_run import FIXED, steer
@@ -116,13 +113,6 @@ def test_runs_start_where_the_trajectory_does():
         tip = CHAIN.position(start, TRUE_LENGTHS)
         np.testing.assert_allclose(tip, CENTRE, atol=1e-9)
     assert np.abs(bent_start(0) - bent_start(1)).max() > 0.1
-
-
-def test_a_run_begins_with_what_is_told():
-    trace = simulate(law(), straight_start(), 0.01, 0.2)
-    np.testing.assert_allclose(trace["lengths"][0], FIRST_LENGTHS)
-    assert trace["errors"][0] == pytest.approx(0.0, abs=1e-12)
-    assert len(trace["times"]) == 21
 
 
 def test_the_kinematic_study_shows_every_reading(tmp_path):

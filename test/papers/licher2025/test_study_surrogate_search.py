@@ -46,14 +46,6 @@ def test_every_recipe_is_trained_and_judged(tmp_path, monkeypatch):
     assert len([row for row in rows if row.quantity == "tip position"]) == 8
 
 
-def test_recipes_differ_from_ours_in_what_they_leave_out():
-    ours, *others = (settings_of(recipe, 1.0) for recipe in RECIPES)
-    assert ours.physics > 0.0
-    assert [recipe.physics > 0.0 for recipe in others] == [True, False, False, False, True]
-    assert not others[-1].supervised
-    assert [recipe.iterations for recipe in (ours, *others)] == [12000] * 4 + [30000, 720]
-
-
 def test_a_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch):
     def tiny(trial, fixed):
         made = original(trial, fixed)

@@ -104,14 +104,6 @@ def test_forces_are_lagranges():
         assert gravity[k] * size == pytest.approx(slope * size, abs=1e-7)
 
 
-def test_inertia_and_coriolis_forces_belong_together():
-    q, rate = (each[0] for each in random_states(3, 1))
-    small = 1e-6
-    change = (SPACE.inertia(q + small * rate) - SPACE.inertia(q - small * rate)) / (2.0 * small)
-    skew = change - 2.0 * SPACE.coriolis(q, rate)
-    np.testing.assert_allclose(skew + skew.T, 0.0, atol=1e-6 * np.abs(change).max())
-
-
 def rod_and_chain(segments, pressures, **changes):
     """A Cosserat rod, and a chain of constant strains with its numbers and the chambers' force."""
     robot = load_robot("licher2025").replace(**changes)

@@ -113,28 +113,16 @@ def section_of(size):
 # --- messages -----------------------------------------------------------------------------------
 
 
-def test_torques_and_wanted_states_survive_their_messages():
+def test_states_of_another_model_are_refused():
     expected = expected_of(TWO, layout=MODEL.state)
-    assert expected.bodies == TWO.markers
-    assert expected.frame == "base"
-    wire = codec("torque/command", expected)
-    torques = np.linspace(-0.1, 0.2, 6)
-    message = wire.encode(torques, 7)
-    assert tuple(message.name) == NAMES
-    assert wire.decode(message).tobytes() == torques.tobytes()
-    states = np.arange(24.0).reshape(2, 12)
-    rows = ReferenceRows(5, 0.01, states, np.ones((2, 3)))
-    wire = codec("reference/output", expected)
-    message = wire.encode(rows, 5)
-    assert wire.decode(message).states.tobytes() == states.tobytes()
+    assert (expected.bodies, expected.frame) == (TWO.markers, "base")
+    rows = ReferenceRows(5, 0.01, np.arange(24.0).reshape(2, 12), np.ones((2, 3)))
+    message = codec("reference/output", expected).encode(rows, 5)
     assert "state.bending.1" in [field.name for field in message.fields]
-    tips_alone = replace(rows, states=None)
-    assert wire.decode(wire.encode(tips_alone, 5)).states is None
     other = LagrangianModel(load_strain_arm("pcs_one_segment"))
-    with pytest.raises(
-        MessageError, match=r"states state.bending.0, .* are not those of the model"
-    ):
-        codec("reference/output", expected_of(TWO, layout=other.state)).decode(message)
+    foreign = codec("reference/output", expected_of(TWO, layout=other.state))
+    with pytest.raises(MessageError, match=r"state.bending.0, .* are not those of the model"):
+        foreign.decode(message)
 
 
 def test_the_viewer_bends_a_robot_by_its_strains():
@@ -327,7 +315,7 @@ def test_a_reference_of_tips_alone_is_refused():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Outputs by topic and stamp of three seconds, whose bag is beside them; plant and file are equal."""
+    """Outputs by topic and stamp of three seconds, of a plant that is the file, and their bag."""
     log, bag = {}, tmp_path_factory.mktemp("strain") / "bag"
     run_system(
         system_of({"simulator": QUIET | SAME}, duration=3.0),
