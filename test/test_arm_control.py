@@ -217,7 +217,6 @@ def test_a_stream_with_an_orientation_is_turned_after_and_forgotten_without_one(
 
 @pytest.fixture(scope="module")
 def bent():
-    """A rod of two segments, two states of it, the second one bent, and the skin at its nodes."""
     rod = CosseratRod(TWO, 3)
     inputs = 1e3 * np.array([50.0, 5.0, 15.0, 5.0, 50.0, 10.0])
     states = np.stack((rod.rest_state(), rod.equilibrium(inputs)))

@@ -204,7 +204,6 @@ def model():
 
 
 def random_motion(seed: int, bend: float = 0.03) -> tuple[np.ndarray, np.ndarray]:
-    """q_f, q_f' with bends near 1 rad."""
     random = np.random.default_rng(seed)
     q_f = random.normal(0.0, 1.0, 9) * np.array([*[0.5] * 6, bend, bend, 0.01])
     return q_f, random.normal(0.0, 1.0, 9) * np.array([*[1.0] * 6, 0.2, 0.2, 0.1])

@@ -151,7 +151,6 @@ def test_the_linearisation_is_that_of_the_force():
 
 
 def touched_at(rod, state, axis, way):
-    """Force on the last node with the ball shifted the other way."""
     spheres = rod.obstacles.spheres.copy()
     spheres[:, axis] -= way
     moved = rod.obstacles._replace(spheres=spheres)

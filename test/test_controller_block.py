@@ -119,7 +119,6 @@ def samples_of(block, cycle, others=None, inputs=MEASURED):
 
 
 def ticked(block, cycle=1, others=None, inputs=MEASURED):
-    """The packet that answers them."""
     stamp = stamp_of(cycle)
     return packet_of(block.tick(stamp, samples_of(block, cycle, others, inputs)), stamp)
 

@@ -48,13 +48,11 @@ def noisy(robot, outputs, noise, seed=0):
 
 
 def recorded(robot, pressures, noise=0.0, seed=0):
-    """Statics of a robot."""
     outputs, _ = at_rest(robot, pressures, fitted(robot), INTERVALS)
     return Recording(pressures, noisy(robot, outputs, noise, seed))
 
 
 def moved(robot, pressures, noise=0.0):
-    """A motion of a robot."""
     outputs = in_motion(robot, Recording(pressures, {}, 1 / 70), fitted(robot), INTERVALS)
     return Recording(pressures, noisy(robot, outputs, noise), 1 / 70)
 

@@ -33,7 +33,6 @@ FILTERS = ["ukf", "ekf"]
 
 
 def tensions(count):
-    """Inputs of `count` tendons."""
     names = tuple(f"tendon_{i}" for i in range(count))
     return Inputs("tension", names, "N", np.zeros(count), np.full(count, 10.0), np.ones(count))
 
@@ -197,7 +196,6 @@ class SwingPlant:
         return np.array([0.4 + 0.3 * np.sin(2 * np.pi * 0.9 * time)])
 
     def advance(self):
-        """Inputs as read, samples by output, stamp."""
         begin, end = (self.gain * self.read(t)[None] for t in (self.time, self.time + DT))
         self.state = self.model.step(self.state, begin, end, self.parameters, DT)
         self.time += DT
@@ -220,7 +218,6 @@ def swing_estimator(**settings):
 
 
 def followed(estimator, plant, ticks, *outputs, position_only=False):
-    """The last estimate after some ticks with some of the outputs measured."""
     for _ in range(ticks):
         inputs, samples, stamp = plant.advance()
         if position_only:

@@ -289,7 +289,6 @@ def test_a_section_without_inputs_loses_energy(section):
 
 
 def test_the_sensor_under_a_still_section_bears_its_weight(section):
-    """Force and moment about the sensor, from where the masses hang."""
     model, pressures = section.section, np.array([4e4, 1e4, 0.0])
     numbers = nominal_parameters(section.parameters)
     state = section.equilibrium(pressures, numbers)

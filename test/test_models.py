@@ -72,7 +72,6 @@ def test_options_reach_filter_and_controller():
 
 
 def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_path):
-    """Differences that single precision resolves, and as many candidates as a tick carries."""
 
     def chosen(kind, **values):
         settings = ControllerBlock.settings_of({"controller": kind, **values})

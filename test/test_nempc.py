@@ -346,7 +346,6 @@ def test_pressure_offsets_shift_what_the_model_sees():
 
 
 def test_pressure_gains_scale_what_the_model_sees():
-    """Seen through a gain, commands act as larger ones: the same motion takes smaller ones."""
     model, reference = LinearModel(), reachable()
     gains = {f"pressure_gain_{i}": gain for i, gain in ((1, 1.1), (2, 0.95), (3, 1.0))}
     factors = np.array([1.1, 0.95, 1.0])

@@ -57,7 +57,6 @@ def plain(robot):
 
 
 def numbers(model, **given):
-    """(1, P) nominal, some changed."""
     found = model.nominal_parameters.copy()
     for name, value in given.items():
         found[model.parameter_names.index(name)] = value

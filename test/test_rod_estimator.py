@@ -29,7 +29,6 @@ class Plant:
         self.time, self.rng = 0.0, np.random.default_rng(seed)
 
     def advance(self, dt=DT, pressures=pressures_at):
-        """Measured pressures and tip (noise 0.2 mm) after dt."""
         ramp = np.linspace(pressures(self.time), pressures(self.time + dt), 5) + self.offsets
         for begin, end in itertools.pairwise(ramp):
             parameters = np.array([[TRUE_COMPLIANCE]])
@@ -226,7 +225,6 @@ class RodPlant:
             self.advance()
 
     def advance(self):
-        """Pressures and measured tip pose one tick later."""
         phase = 2 * np.pi * self.frequency * self.time + np.array([0, 2, 4]) * np.pi / 3
         command = 35e3 + 20e3 * np.sin(phase)
         for _ in range(4):

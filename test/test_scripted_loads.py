@@ -29,7 +29,6 @@ def plant_under(*loads, robot=TWO):
 
 
 def settled(plant, seconds=4.0):
-    """The last measurement after a while."""
     for _ in range(round(seconds / PERIOD)):
         plant.advance(PERIOD)
     return plant.measure(1)
@@ -311,7 +310,6 @@ def test_words_of_loads():
 
 
 def test_the_rod_goes_through_levels_as_through_steps():
-    """Ramps between equal levels are held inputs."""
     rod = CosseratRod(TWO, 3)
     inputs = np.array([2e4, 0.0, 1e4, 0.0, 1e4, 0.0])
     held = rod.simulate(rod.rest_state(), np.tile(inputs, (3, 1)), 0.004)

@@ -25,7 +25,6 @@ PRESSED = np.array([40e3, 15e3, 5e3])
 
 
 def run(errors, seconds, seed=0, command=PRESSED, robot=ROBOT, intervals=5):
-    """Measurements of a plant under a held command."""
     plant = StructuralPlant(robot, errors, seed, intervals)
     plant.follow(command)
     found = []

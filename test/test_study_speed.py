@@ -39,7 +39,6 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def run(name, tmp_path, settings=SMALL):
-    """Rows of a study by (case, method) and quantity, and what the terminal shows."""
     directory, shown = run_of(name, tmp_path, settings)
     rows = {}
     for row in read_table(directory / "table.json")[1]:

@@ -55,7 +55,6 @@ class World:
         return heard[stamp]
 
     def estimate(self):
-        """The newest one."""
         return self._answer(ESTIMATE)
 
     def ask(self, goal):
@@ -71,7 +70,6 @@ class World:
 
 @pytest.fixture
 def world():
-    """A world with an active node in lock-step."""
     about = (POSES, SETPOINT), (PLAN, ESTIMATE)
     with lockstep_node(ApccBlock, *about, largest_error=0.3) as (outside, node):
         yield World(outside), node

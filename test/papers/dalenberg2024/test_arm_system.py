@@ -158,7 +158,6 @@ def recorded(tmp_path_factory):
 
 
 def heard(directory):
-    """Decoded messages by topic and stamp."""
     from rosbags.highlevel import AnyReader
 
     found = defaultdict(dict)
@@ -257,7 +256,6 @@ HEARD = (
 
 
 def hear(picture, messages, stamp):
-    """Tell a picture what was recorded at a stamp."""
     for topic in HEARD:
         message = messages[topic][stamp]
         value = decoder(topic, message, expected_of(ARM))(message)

@@ -232,7 +232,6 @@ def test_the_hardware_study_in_short(tmp_path):
 
 
 def test_paths_of_table_one_are_pooled_and_runs_are_not():
-    """Rows of Experiment I are means over its paths."""
     study = load_study("dalenberg2024/hardware-experiments")
     cells = study.cells(study.settings())
     names = [cell.case_name for cell in cells if cell.method == "pose, true π"]

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def times(cell):
-    """The times of WAYS, half a millisecond each."""
     ways, batches = zip(*WAYS, strict=True)
     return {"way": ways, "batch": batches, "median_ms": [0.5] * len(WAYS)}
 

@@ -164,7 +164,6 @@ def test_samples_are_the_rods_motion():
 
 
 def test_motions_that_leave_the_numbers_are_left_out():
-    """The others are what they are alone, in their order."""
     rod = rods()
     signal = Signal.of(rod.robot, 8, PERIOD, 6e4)
     levels, parameters = draw_inputs(rod, signal, {"smooth": 1.0}, {}, 5, np.random.default_rng(0))

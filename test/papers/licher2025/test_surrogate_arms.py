@@ -43,14 +43,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def changed(robot, number, **fields):
-    """The robot with fields of one segment replaced."""
     parts = [each.model_dump() for each in robot.segments]
     parts[number] |= fields
     return robot.replace(segments=parts)
 
 
 def card_of(robot, intervals=2):
-    """A card as a training writes it, of a network that nothing was taught."""
     rod = CosseratRod(robot, intervals)
     ones = rod.nominal_parameters
     return Card(

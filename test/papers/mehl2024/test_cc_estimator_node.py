@@ -23,7 +23,6 @@ OUTPUTS = ("estimate/constant_curvature", "estimate/tip/pose")
 
 
 def exchange(outside, pressures, wrench, stamp):
-    """One cycle of lock-step."""
     chambers = load_robot("licher2025").chamber_names
     pressure, force = (outside.publishers[topic] for topic in INPUTS)
     pressure.publish(pressures_to_message(pressures, chambers, stamp))

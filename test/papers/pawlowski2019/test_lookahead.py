@@ -28,7 +28,6 @@ RANDOM = np.random.default_rng(11)
 
 
 def system(nz=6, m=2, outputs=3):
-    """A stable random system and its cost."""
     a = RANDOM.normal(size=(nz, nz))
     a *= 0.95 / np.abs(linalg.eigvals(a)).max()
     c = RANDOM.normal(size=(outputs, nz))

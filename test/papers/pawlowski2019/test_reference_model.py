@@ -77,7 +77,6 @@ def test_parameters_are_those_of_a_scaled_rod():
 
 
 def test_a_step_that_is_not_found_is_not_a_number():
-    """Far below the shortest step of so few points."""
     model = make_model("reference", ROBOT.replace(relaxation_times=(1e-7,) * 6), {"points": 40})
     start = model.equilibrium(LEVELS[0], nominal_parameters(model.parameters))
     levels = np.tile(LEVELS[-1], (1, 40, 1))

@@ -52,7 +52,6 @@ def moving(lengths, frames=200, seed=0, markers=21):
 
 
 def simulated(case, trajectories=4, tolerance=1e-7):
-    """Some of a case's trajectories."""
     random = np.random.default_rng(3)
     torques = random.uniform(-1.0, 1.0, (trajectories, 50, len(case.amplitudes)))
     starts = case.starts[:trajectories]

@@ -36,7 +36,6 @@ SIGNS = np.tile(_SIGNS, 2)
 
 
 def in_space(planar):
-    """(..., 12) of planar strains (..., 6)."""
     out = np.zeros((*planar.shape[:-1], 12))
     out[..., PLACES] = planar * SIGNS
     return out

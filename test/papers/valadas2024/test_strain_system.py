@@ -199,7 +199,6 @@ def test_a_seed_repeats_the_cameras_noise_and_without_commands_no_torque_acts():
 
 
 def seen(strains, robot=TWO):
-    """Poses (4, 4) of all markers by output."""
     model = LagrangianModel(robot)
     names = tuple(f"marker_{k + 1}" for k in range(robot.markers))
     state = np.r_[strains, np.zeros(len(strains))]
