@@ -1,6 +1,7 @@
 """What all tests share. ROS stays on this machine, in a domain of its own."""
 
 import os
+import sys
 
 import numba
 import pytest
@@ -94,3 +95,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.path.stem in LATER and not item.nodeid.startswith(END_TO_END):
             item.add_marker("later")
     items.sort(key=lambda item: item.path.stem not in LATER)
+
+
+@pytest.fixture
+def one_thread():
+    """Threads of small batches wait for each other wherever other tests run beside them."""
+    kinds = [(numba.get_num_threads, numba.set_num_threads)]
+    if "torch" in sys.modules:
+        torch = sys.modules["torch"]
+        kinds.append((torch.get_num_threads, torch.set_num_threads))
+    before = [get() for get, _ in kinds]
+    for _, give in kinds:
+        give(1)
+    yield
+    for (_, give), count in zip(kinds, before, strict=True):
+        give(count)

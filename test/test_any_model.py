@@ -1,19 +1,12 @@
 """The seams between models, filters and controllers: every one on every other, on virtual time."""
 
 import pytest
-import torch
 
 from softcr_studies.control.any_model import CASES, LIMIT_MM, METHODS, RADIUS, STUDY, system_of
 from softcr_studies.frame.cell import Cell
 from softcr_studies.loops.closed_loop import tracked
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,10 +1,9 @@
 """Controllers of arms of several segments: inputs to spare, tips with an orientation."""
 
-import json
-
 import numpy as np
 import pytest
-from linear_models import LAG, PERIOD, LinearModel, ask, context
+from kit.loops import looped, replayed
+from kit.models import LAG, PERIOD, LinearModel, ask, context
 from scipy.spatial.transform import Rotation
 
 from softcr_control import GaussNewtonMpc, Nempc
@@ -20,14 +19,10 @@ from softcr_models.rod_model.clearance import Clearance
 from softcr_models.rod_model.rows import interval_counts
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import Goal, ReferenceRows
-from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.goal_messages import tip_to_message
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.value_checks import check_value
-from softcr_studies.frame.cell import Cell
-from softcr_studies.loops.closed_loop import closed_loop
-from softcr_tools import cli
 
 TWO = load_robot("two_segments")
 TURNED = Rotation.from_euler("xyz", [[0.3, -0.2, 0.5], [0.1, 0.4, -0.3]])
@@ -222,7 +217,6 @@ def test_a_stream_with_an_orientation_is_turned_after_and_forgotten_without_one(
 
 @pytest.fixture(scope="module")
 def bent():
-    """A rod of two segments, two states of it, the second one bent, and the skin at its nodes."""
     rod = CosseratRod(TWO, 3)
     inputs = 1e3 * np.array([50.0, 5.0, 15.0, 5.0, 50.0, 10.0])
     states = np.stack((rod.rest_state(), rod.equilibrium(inputs)))
@@ -281,6 +275,8 @@ def test_only_rods_have_a_body_to_keep_away():
 
 # --- the loop -----------------------------------------------------------------------------------
 
+DIFFERENT = {"intervals": 6, "errors": "bending_factor=0.95,tip_mass_factor=1.1"}
+
 
 def test_a_pose_of_an_arm_is_held_on_a_plant_that_differs(tmp_path):
     """A pose of the nominal statics; the plant has twice the intervals, is 5 % stiffer and has a
@@ -290,26 +286,14 @@ def test_a_pose_of_an_arm_is_held_on_a_plant_that_differs(tmp_path):
     turned = Rotation.from_matrix(pose[:3, :3]).as_quat()
     path, bag = tmp_path / "pose.npz", tmp_path / "bag"
     np.savez(path, time=[0.0], tip_positions=[pose[:3, 3]], tip_orientations=[turned])
-    coarse = {"intervals": 3}
-    of = {
-        "plant": {"intervals": 6, "errors": "bending_factor=0.95,tip_mass_factor=1.1"},
-        "estimator": coarse,
-        "reference": {"file": str(path), "trajectory_intervals": 3} | coarse,
-        "controller": coarse,
-    }
-    system = closed_loop(
-        Cell("a pose", "rod_mpc", 0, None), "rod_mpc", "file", robot="two_segments", duration=2.0,
-        of=of,
-    )  # fmt: skip
-    sent = []
-    run_system(system, lambda _, output: sent.append(output), bag=bag)
-    poses = [each.value.matrix for each in sent if each.topic == "simulation/truth/tip/pose"]
+    of = {"plant": DIFFERENT, "reference": {"file": str(path), "trajectory_intervals": 3}}
+    sent = looped("rod_mpc", "file", of, bag, robot="two_segments", duration=2.0)
+    poses = [each.matrix for each in sent.values("simulation/truth/tip/pose")]
     last = np.array(poses[-30:])
     assert np.linalg.norm(last[:, :3, 3] - pose[:3, 3], axis=1).mean() < 5e-4
     assert np.degrees(np.arccos(np.clip(last[:, :3, 2] @ pose[:3, 2], -1.0, 1.0))).mean() < 1.0
     assert np.degrees(np.arccos(poses[0][:3, 2] @ pose[:3, 2])) > 5.0
-    assert cli.main(["replay", str(bag), "--controller"]) == 0
-    counts = json.loads((tmp_path / "bag-replay" / "comparison.json").read_text())["commands"]
+    counts = replayed(bag, "--controller")["commands"]
     assert counts["identical"] == counts["compared"] > 100
 
 
@@ -317,27 +301,19 @@ def test_a_pose_of_an_arm_is_held_on_a_plant_that_differs(tmp_path):
 def test_a_circle_through_a_ball_goes_round_it(tmp_path, kind, numbers):
     """The wanted tip leads 10 mm into the ball, which the plant does not feel. The skin stays as
     far away as noise and the plant's differences let it, and the tip comes back to its circle."""
-    obstacles, coarse = tmp_path / "ball.yaml", {"intervals": 3}
+    obstacles = tmp_path / "ball.yaml"
     obstacles.write_text(
         "obstacles: [{type: sphere, centre: [0.065, 0.0, 0.2], radius: 0.03}]", encoding="utf-8"
     )
     of = {
-        "plant": {"intervals": 6, "errors": "bending_factor=0.95,tip_mass_factor=1.1"},
-        "estimator": coarse,
-        "reference": {"radius": 0.03, "height": 0.2, "trajectory_intervals": 3} | coarse,
-        "controller": {"costs.obstacles": str(obstacles), "costs.clearance": 0.005}
-        | coarse
-        | numbers,
+        "plant": DIFFERENT,
+        "reference": {"radius": 0.03, "height": 0.2, "trajectory_intervals": 3},
+        "controller": {"costs.obstacles": str(obstacles), "costs.clearance": 0.005} | numbers,
     }
-    system = closed_loop(
-        Cell("round a ball", kind, 0, None), kind, "tip_circle", robot="two_segments",
-        duration=3.2, of=of,
-    )  # fmt: skip
-    sent = []
-    run_system(system, lambda _, output: sent.append(output))
-    rods = [each.value for each in sent if each.topic == "simulation/truth/rod"]
-    tips = [each.value.position for each in sent if each.topic == "simulation/truth/tip/pose"]
-    wanted = [each.value.tip_positions[0] for each in sent if each.topic == "reference/rod"]
+    sent = looped(kind, "tip_circle", of, robot="two_segments", duration=3.2)
+    rods = sent.values("simulation/truth/rod")
+    tips = [each.position for each in sent.values("simulation/truth/tip/pose")]
+    wanted = [each.tip_positions[0] for each in sent.values("reference/rod")]
     places = np.array([each.poses()[1:, :3, 3] for each in rods])
     rows = np.array(interval_counts(CosseratRod(TWO, 6))) + 1
     thick = np.repeat([0.5 * each.outer_diameter for each in TWO.segments], rows)

@@ -19,7 +19,6 @@ ARM = load_robot("two_segments")
 
 
 def straight(robot, turn=(0.0, 0.0, 0.0, 1.0)):
-    """The shape of a straight robot with two intervals per segment, its nodes turned alike."""
     heights, at = [0.0], 0.0
     for segment in robot.segments:
         heights += [at, at + 0.5 * segment.length, at + segment.length]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear_models import PERIOD, CurvedModel, circle, context
+from kit.models import PERIOD, CurvedModel, circle, context
 
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.predictive.gauss_newton import GaussNewtonMpc, GaussNewtonSettings

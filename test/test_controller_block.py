@@ -119,7 +119,6 @@ def samples_of(block, cycle, others=None, inputs=MEASURED):
 
 
 def ticked(block, cycle=1, others=None, inputs=MEASURED):
-    """The packet that answers them."""
     stamp = stamp_of(cycle)
     return packet_of(block.tick(stamp, samples_of(block, cycle, others, inputs)), stamp)
 
@@ -192,8 +191,7 @@ def test_what_is_played_of_any_plans_keeps_limits_and_rate(asked, plans, ages, s
         now = planned.get(tick, now)  # held where nothing is due
         played.append(now)
     played = np.array(played)
-    assert played.min() >= limits.minimum
-    assert played.max() <= limits.maximum
+    assert limits.minimum <= played.min() <= played.max() <= limits.maximum
     steps = np.abs(np.diff(played, axis=0))
     assert steps.max(initial=0.0) <= limits.maximum_rate * PERIOD * (1 + 1e-9)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linear_models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, context
+from kit.models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, context
 
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings
@@ -22,40 +22,6 @@ from softcr_papers.dalenberg2024.arm_model import ArmModel
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 
 KINDS = pytest.mark.parametrize("kind", [Nempc, GaussNewtonMpc])
-
-
-def followed(kind, model, goal, ticks=70, **costs):
-    """Tips (T, 3) and commands (T, m) on the way to a tip position (3,)."""
-    numbers = {"population": 200} if kind is Nempc else {}
-    weights = CostSettings(**{"input_rate": 1e-3, "tip_position": 1e6, **costs})
-    controller = kind(context(model), kind.Settings(costs=weights, **numbers))
-    felt = active = np.clip(np.zeros(model.inputs.size), model.inputs.low, model.inputs.high)
-    state, tips, sent = model.equilibrium(felt, None), [], []
-    for k in range(ticks):
-        reference = Reference(k * PERIOD, PERIOD, None, np.tile(goal, (controller.rows, 1)))
-        command = ask(controller, state, reference, felt)
-        assert not command.fallback
-        sent.append(command.pressures)
-        state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
-        felt, active = active, command.pressures
-        tips.append(model.tip_positions(state[None], None)[0])
-    return np.array(tips), np.array(sent)
-
-
-@KINDS
-def test_a_setpoint_of_tendons_is_reached_inside_their_limits(kind):
-    model = TendonModel()
-    held = np.array([0.02, 0.09])
-    goal = model.tip_positions(model.equilibrium(held, None)[None], None)[0]
-    tips, sent = followed(kind, model, goal)
-    assert np.linalg.norm(tips[-1] - goal) < 1e-4
-    assert sent[-1] == pytest.approx(held, abs=5e-4)
-    inputs = model.inputs
-    assert (sent >= inputs.low - 1e-12).all()
-    assert (sent <= inputs.high + 1e-12).all()
-    steps = np.abs(np.diff(sent, axis=0)) / (inputs.rate * PERIOD)
-    assert (steps <= 1 + 1e-9).all()
-    assert (steps.max(axis=0) > 0.5).all()  # each input used its own rate
 
 
 @KINDS

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from kit.loops import SMALL, looped
 
 from softcr_control.predictive.estimated_parameters import EstimatedParameters
 from softcr_estimation.estimator import EstimatorBlock
@@ -16,15 +17,10 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import Pose
-from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
-from softcr_runtime.wire.messages import MessageError
-from softcr_runtime.wire.value_checks import check_value
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
 from softcr_simulation.plants import BODY_POSES, RodPlant
-from softcr_studies.frame.cell import Cell
-from softcr_studies.loops.closed_loop import closed_loop
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import summarize
 from softcr_tools.viewer.drawing import lines
@@ -60,20 +56,6 @@ def test_a_plant_measures_the_poses_along_its_body():
     assert output.value[1].matrix[:3, :3] == pytest.approx(side[:3, :3])
     seen = [plant.measure(k)[BODY_POSES].value[0].position for k in range(30, 230)][1:]
     assert np.std(seen, axis=0) == pytest.approx(2e-4, rel=0.2)
-
-
-def test_poses_along_the_body_survive_their_message():
-    wire = codec(BODY_POSES, expected_of(TWO))
-    pose = Pose.of(CosseratRod(TWO, 2).tip_pose(np.zeros(CosseratRod(TWO, 2).state_size)))
-    told = wire.decode(wire.encode((pose,), 7))
-    assert told[0].position.tobytes() == pose.position.tobytes()
-    assert told[0].quaternion.tobytes() == pose.quaternion.tobytes()
-    with pytest.raises(MessageError, match="2 poses, must be 1"):
-        wire.decode(wire.encode((pose, pose), 7))
-    with pytest.raises(TypeError, match="must be a tuple of 1 poses"):
-        check_value(BODY_POSES, (pose, pose), expected_of(TWO))
-    with pytest.raises(ValueError, match="must be finite"):
-        check_value(BODY_POSES, (Pose(np.full(3, np.nan), pose.quaternion),), expected_of(TWO))
 
 
 class Listener:
@@ -138,18 +120,11 @@ def ran(tmp_path_factory):
     """The bag of a loop on virtual time in which something pulls, and the estimates."""
     folder = tmp_path_factory.mktemp("pulled")
     (folder / "pull.yaml").write_text(PULL)
-    coarse = {"intervals": 3}
-    of = {
+    of = SMALL | {
         "plant": {"intervals": 4, "loads": str(folder / "pull.yaml")},
-        "estimator": coarse | {"tip_force": True, "use_base_wrench": True},
-        "reference": {"trajectory_intervals": 6, "horizon": 6} | coarse,
-        "controller": {"population": 32, "horizon": 6} | coarse,
+        "estimator": {"tip_force": True, "use_base_wrench": True},
     }
-    cell = Cell("a setpoint", "nempc", 0, None)
-    system = closed_loop(cell, "nempc", "setpoint", duration=6.0, of=of)
-    sent = []
-    run_system(system, lambda _, output: sent.append(output), bag=folder / "bag")
-    return folder / "bag", sent
+    return folder / "bag", looped("nempc", "setpoint", of, folder / "bag", duration=6.0)
 
 
 def test_a_controller_without_a_force_in_its_model_uses_what_else_is_estimated():
@@ -164,8 +139,8 @@ def test_a_controller_without_a_force_in_its_model_uses_what_else_is_estimated()
 @pytest.mark.slow
 def test_the_loop_finds_what_pulls_at_the_tip(ran):
     _, sent = ran
-    assert max(e.value.max() for e in sent if e.topic == "pressure/sent") > 1e3
-    estimates = {e.stamp: e.value for e in sent if e.topic == "estimate/rod"}
+    assert max(each.max() for each in sent.values("pressure/sent")) > 1e3
+    estimates = sent.by_stamp("estimate/rod")
     known = {t: known_tip_force(v.parameters, v.parameters_std) for t, v in estimates.items()}
     assert all(force is None for stamp, force in known.items() if stamp < 4.5e9)
     late = [force for stamp, force in known.items() if stamp > 5.5e9]

@@ -16,7 +16,7 @@ import pytest
 import yaml
 import zstandard
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from linear_models import LinearModel
+from kit.models import LinearModel
 from pydantic import ValidationError
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore

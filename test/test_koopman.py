@@ -108,8 +108,7 @@ def test_passed_on_rows_are_exact_whatever_the_lift(delays, degree, lift_inputs,
 def test_monomials_are_all_products():
     values = np.array([[2.0, 3.0], [5.0, -1.0]])
     np.testing.assert_array_equal(
-        monomials(values, 2, 3),
-        [[4, 6, 9, 8, 12, 18, 27], [25, -5, 1, 125, -25, 5, -1]],
+        monomials(values, 2, 3), [[4, 6, 9, 8, 12, 18, 27], [25, -5, 1, 125, -25, 5, -1]]
     )
     assert monomials(values, 2, 1).shape == (2, 0)
 
@@ -287,8 +286,7 @@ def followed(weights, wanted):
         command = control.command(
             Observation(0.01 * k, plant.tip, {}, reference, np.zeros(3), robot)
         )
-        assert (command.pressures >= 0.0).all()
-        assert (command.pressures <= 1e4).all()
+        assert ((command.pressures >= 0.0) & (command.pressures <= 1e4)).all()
         plant.advance(command.pressures)
     return np.array(tips)
 

@@ -21,7 +21,6 @@ def in_medium(medium, robot=STRAIGHT, intervals=3):
 
 
 def random_state(rod, seed=3):
-    """A bent rod in motion."""
     random = np.random.default_rng(seed)
     velocities = random.normal(scale=0.3, size=(rod.total_intervals, 6))
     wrenches = random.normal(scale=[0.05] * 3 + [1e-4] * 3, size=(rod.total_intervals + 1, 6))

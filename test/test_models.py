@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
-import torch
 
 from softcr_control.controller import ControllerBlock
 from softcr_models import load_robot
@@ -26,15 +24,7 @@ from softcr_tools.running.systems import simulation_system
 ROBOT = load_robot("licher2025")
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads of small batches wait for each other wherever other tests run beside them."""
-    threads = numba.get_num_threads(), torch.get_num_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-    yield
-    numba.set_num_threads(threads[0])
-    torch.set_num_threads(threads[1])
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_each_choice_gives_its_model():
@@ -80,7 +70,6 @@ def test_options_reach_filter_and_controller():
 
 
 def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_path):
-    """Differences that single precision resolves, and as many candidates as a tick carries."""
 
     def chosen(kind, **values):
         settings = ControllerBlock.settings_of({"controller": kind, **values})
@@ -101,7 +90,7 @@ def test_what_depends_on_the_model_is_chosen_unless_somebody_says_otherwise(tmp_
 
 
 def test_the_shipped_network_keeps_what_its_card_says():
-    """A short form of `softcr verify-surrogate`: bounds are the issue's, with a margin for the
+    """A short form of `softcr verify-surrogate`: bounds of Table IV, with a margin for the
     few motions."""
     model = make_model("ddpinn", ROBOT)
     assert isinstance(model, SurrogatePrediction)

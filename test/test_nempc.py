@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linear_models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
+from kit.models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
 
@@ -188,8 +188,7 @@ def closed_loop(controller, model, seconds: float, reference=circle, disturb=Non
 def test_follows_a_fast_circle_through_lag_and_delay(model):
     errors, sent = closed_loop(make(model, rate=1e-3), model, 2.0)
     assert errors[70:].mean() < 1e-3
-    assert sent.min() >= 0.0
-    assert sent.max() <= 1e5
+    assert 0.0 <= sent.min() <= sent.max() <= 1e5
 
 
 @pytest.mark.parametrize("delay", [1, 2, 3])
@@ -288,33 +287,6 @@ def test_polish_makes_tracking_better_and_commands_calmer():
     assert results[True][1] < 0.5 * results[False][1]
 
 
-def test_every_command_keeps_box_and_slew():
-    controller = make(max_rate=1e6, rate=1e-6)
-    model = LinearModel()
-
-    def jumping(time, rows):
-        reference = circle(time, rows, 0.1)
-        reference.tip_positions[:] *= (-1) ** int(time / 0.2)
-        return reference
-
-    _, sent = closed_loop(controller, model, 1.0, jumping)
-    changes = np.abs(np.diff(np.vstack([MEASURED, sent]), axis=0))
-    assert changes.max() <= 1e6 * PERIOD * (1 + 1e-9)
-    assert changes.max() > 0.9e6 * PERIOD  # the limit was met
-    assert sent.min() >= 0.0
-    assert sent.max() <= 1e5
-
-
-def test_same_seed_same_commands_and_reset_starts_over():
-    first, second, other = make(), make(), make(seed=2)
-    model = LinearModel()
-    sent = [closed_loop(c, model, 0.3)[1] for c in (first, second, other)]
-    assert np.array_equal(sent[0], sent[1])
-    assert not np.array_equal(sent[0], sent[2])
-    first.reset()
-    assert np.array_equal(closed_loop(first, model, 0.3)[1], sent[0])
-
-
 def test_best_plan_survives_a_tick():
     """With a perfect model the shifted best plan is still there, so the cost does not jump up."""
     controller = make(population=20, strangers=0.5, generations=1, polish=False)
@@ -327,16 +299,6 @@ def test_best_plan_survives_a_tick():
         state = model.step(state, pressures, later, None, PERIOD)
         pressures, active = later, command.pressures
     assert max(costs[30:]) < 0.05 * costs[0]
-
-
-def test_generation_never_worse_than_the_one_before():
-    costs = [
-        ask(make(population=12, generations=n, polish=False), STATE, circle(0.0, 10), MEASURED
-        ).cost
-        for n in range(1, 30)
-    ]  # fmt: skip
-    assert np.all(np.diff(costs) <= 1e-12)
-    assert costs[-1] < costs[0]
 
 
 def test_lanes_that_are_not_finite_are_never_chosen():
@@ -353,20 +315,6 @@ def test_lanes_that_are_not_finite_are_never_chosen():
     assert not command.fallback
 
 
-def test_broken_state_continues_the_plan_and_recovery_follows():
-    model = LinearModel()
-    controller = make(model)
-    good = ask(controller, STATE, circle(0.0, 10), MEASURED)
-    bad = ask(controller, np.full(5, np.nan), circle(PERIOD, 10), MEASURED)
-    plan = Knots(even_knots(1, 8, False), 8, 3).commands(good.best_knots[None])[0]
-    assert bad.fallback
-    assert np.isinf(bad.cost)
-    assert np.allclose(bad.pressures, plan[1])
-    again = ask(controller, STATE, circle(2 * PERIOD, 10), MEASURED)
-    assert not again.fallback
-    assert np.isfinite(again.cost)
-
-
 def test_broken_from_the_beginning_holds_the_measured_pressures():
     command = ask(make(), np.full(5, np.nan), circle(0.0, 10), MEASURED)
     assert command.fallback
@@ -375,15 +323,6 @@ def test_broken_from_the_beginning_holds_the_measured_pressures():
     command = ask(make(), STATE, circle(0.0, 10), broken)
     assert command.fallback
     assert np.array_equal(command.pressures, [0.0, 20e3, 25e3])
-
-
-def test_short_dropout_of_the_state_does_not_upset_the_loop():
-    def dropout(k, state):
-        return np.full(5, np.nan) if 80 <= k < 83 else state
-
-    model = LinearModel()
-    errors, _ = closed_loop(make(model, rate=1e-3), model, 2.0, disturb=dropout)
-    assert errors[110:].mean() < 1e-3
 
 
 def test_parameters_by_name_reach_the_model():
@@ -407,7 +346,6 @@ def test_pressure_offsets_shift_what_the_model_sees():
 
 
 def test_pressure_gains_scale_what_the_model_sees():
-    """Seen through a gain, commands act as larger ones: the same motion takes smaller ones."""
     model, reference = LinearModel(), reachable()
     gains = {f"pressure_gain_{i}": gain for i, gain in ((1, 1.1), (2, 0.95), (3, 1.0))}
     factors = np.array([1.1, 0.95, 1.0])
@@ -496,10 +434,8 @@ def test_rod_follows_the_fast_trajectory_with_the_shipped_controller(rod):
         ({"parents": 0.8, "strangers": 0.3}, "must be at most 1"),
         ({"mutation_scale_low": 5.0}, "must be at most mutation_scale_high"),
         ({"segments": 8}, "must be below horizon"),
-        ({"population": 1}, "greater than or equal to 8"),
-        ({"mutation_nose": 0.1}, "Extra inputs"),
     ],
 )
-def test_settings_out_of_range_are_refused(wrong, message):
+def test_settings_that_contradict_each_other_are_refused(wrong, message):
     with pytest.raises(ValidationError, match=message):
         NempcSettings(**wrong)

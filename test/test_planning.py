@@ -54,8 +54,7 @@ def test_commands_that_the_valves_can_follow_cause_the_pressures(planned):
     decay = np.exp(-lag.pole * PERIOD)
     before, after = planned.pressures[:-1], planned.pressures[1:]
     commands = (after - decay * before) / (1 - decay) * lag.pole / lag.gain
-    assert commands.min() >= limits.minimum - 1e-3
-    assert commands.max() <= limits.maximum + 1e-3
+    assert limits.minimum - 1e-3 <= commands.min() <= commands.max() <= limits.maximum + 1e-3
 
 
 def test_the_file_brings_the_tip_along_the_path(planned, ellipse, prediction, tmp_path):

@@ -94,14 +94,6 @@ def test_a_late_camera_shows_the_past():
     assert np.array_equal(seen[-1].tip_pose, true[2])
 
 
-def test_noise_belongs_to_the_seed():
-    noise = PlantErrors(tip_noise=2e-4, pressure_noise=10.0, force_noise=0.02, moment_noise=5e-4)
-    first, again = (SimulatedPlant(ROBOT, noise, 7, 3).measure(1) for _ in range(2))
-    assert np.array_equal(first.tip_pose, again.tip_pose)
-    assert np.array_equal(first.wrench, again.wrench)
-    assert not np.array_equal(first.tip_pose, first.true_tip_pose)
-
-
 def test_imposed_pressures_are_there_at_once():
     plant = SimulatedPlant(ROBOT, PlantErrors.noiseless(), intervals=3)
     plant.impose(0.0, 4.0, np.zeros(1), np.array([[2e4, 1e4, 0.0]]))

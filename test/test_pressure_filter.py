@@ -100,13 +100,7 @@ def test_another_lag_than_the_files_passes_for_no_noise():
 
 @pytest.mark.parametrize(
     ("delay", "ramped", "expected"),
-    [
-        (0, False, 0.0),
-        (0, True, 0.5),
-        (1, False, 1.0),
-        (1, True, 1.5),
-        (2, False, 2.0),
-    ],
+    [(0, False, 0.0), (0, True, 0.5), (1, False, 1.0), (1, True, 1.5), (2, False, 2.0)],
 )
 def test_it_finds_when_commands_act(delay, ramped, expected):
     rng = np.random.default_rng(4)

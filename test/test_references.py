@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear_models import PERIOD, LinearModel
+from kit.models import PERIOD, LinearModel
+from kit.refusals import one_line
 
 from softcr_control.reference import signals
 from softcr_control.reference.references import (
@@ -80,8 +81,7 @@ def test_moving_references_obey_the_model_from_a_vented_start(kind):
     forced = source.states[1:] - source.states[:-1] @ model._a.T
     pressures = forced @ np.linalg.pinv(model._b).T
     assert np.allclose(pressures @ model._b.T, forced, atol=1e-12)
-    assert pressures.min() >= -1e-6
-    assert pressures.max() <= 55e3 * 1.0001
+    assert -1e-6 <= pressures.min() <= pressures.max() <= 55e3 * 1.0001
     assert pressures[70:].min() >= 15e3 * 0.999
 
 
@@ -94,8 +94,7 @@ def test_soft_start_is_slow_enough_for_the_valves():
     # The command that makes a lag (11, 10.94) follow: (dp/dt + 10.94 p) / 11.
     rates = np.gradient(pressures, PERIOD, axis=0)
     commands = (rates + 10.94 * pressures) / 11.0
-    assert commands.min() > -1e-9
-    assert commands.max() < 1e5
+    assert -1e-9 < commands.min() <= commands.max() < 1e5
 
 
 def test_rotating_inputs_keep_their_sum_and_turn_the_bending_direction():
@@ -117,8 +116,7 @@ def test_chirp_sweeps_from_first_to_last_frequency():
 def test_sines_hold_their_frequencies_bounds_and_phase_shift():
     times = np.arange(4000) * 0.01
     pressures = signals.sines(times, 3, 35e3, 20e3, (0.5, 1.0, 1.5))
-    assert pressures.min() >= 15e3
-    assert pressures.max() <= 55e3
+    assert 15e3 <= pressures.min() <= pressures.max() <= 55e3
     spectrum = np.abs(np.fft.rfft(pressures - 35e3, axis=0))
     frequencies = np.fft.rfftfreq(4000, 0.01)
     for channel in spectrum.T:
@@ -218,14 +216,8 @@ def test_bad_csv_gets_one_clear_line(tmp_path, content, message):
 @pytest.mark.parametrize("name", ["missing.csv", "missing.npz", "reference.txt", "broken.npz"])
 def test_unreadable_files_get_one_clear_line(tmp_path, name):
     (tmp_path / "broken.npz").write_bytes(b"PK not a zip")
-    with pytest.raises(UserError, match=name) as caught:
+    with one_line(name):
         from_file(SmallModel(), tmp_path / name, PERIOD)
-    assert "\n" not in str(caught.value)
-
-
-def test_settings_refuse_what_they_do_not_know():
-    with pytest.raises(ValueError, match="kind"):
-        ReferenceSettings(kind="square")
 
 
 def test_circle_of_the_rod_is_feasible_and_nearly_a_circle_when_slow():

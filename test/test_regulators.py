@@ -213,11 +213,7 @@ def _closed(bench):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "cause"),
-    [
-        (_swapped, "chamber_1: reads "),
-        (_closed, "chamber_3: reads "),
-    ],
+    ("wrong", "cause"), [(_swapped, "chamber_1: reads "), (_closed, "chamber_3: reads ")]
 )
 def test_the_arming_test_names_what_does_not_answer(wrong, cause):
     bench = Bench(station=STATION)

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.arguments import ArgumentError
 from softcr_models.model import counts_and_warnings
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod import stepper
@@ -72,19 +71,6 @@ def test_one_row_serves_all(batch, one, shared, held):
     assert found.shape == (batch, NX)
     each = MODEL.step(np.zeros((1, NX)), begin[:1], begin[:1], NOMINAL[None], PERIOD)
     assert found == pytest.approx(np.tile(each, (batch, 1)), rel=1e-9, abs=1e-12)
-
-
-def test_the_calls_that_corrupted_memory_say_what_is_wrong():
-    with pytest.raises(UserError, match=r"state of shape \(48,\): allowed is \(72,\)"):
-        rolled(state=48)
-    with pytest.raises(UserError, match=r"inputs of shape \(4, 3, 4\): allowed is \(B, T \+ 1"):
-        rolled(inputs=(4, 3, 4))
-    with pytest.raises(UserError, match=r"\(132,\)"):
-        rolled(state=132)
-    with pytest.raises(UserError, match=r"parameters of shape \(2,\): allowed is \(3,\)"):
-        rolled(parameters=2)
-    with pytest.raises(ValueError, match=r"states of shape \(3, 48\): allowed is \(B, 72\)"):
-        MODEL.tip_poses(np.zeros((3, 48)), NOMINAL[None])
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 4])
@@ -201,15 +187,6 @@ def test_what_is_not_finite_stays_with_its_candidate(bad, single):
     assert (retries.candidates, retries.attempts, retries.lost) == (columns, 0, columns)
 
 
-def test_one_candidate_alone_may_be_nan():
-    states, pressures, parameters = moving(1)
-    for array in (states, pressures, parameters):
-        kept = array.copy()
-        array[0].flat[1] = np.nan
-        assert np.isnan(stepper.rollout(states, pressures, parameters, RUN)).all()
-        array[:] = kept
-
-
 def test_what_all_share_is_finite():
     shared = NOMINAL.copy()
     shared[1] = np.nan
@@ -240,14 +217,6 @@ def test_retries_are_counted():
     assert model.retries.lost == 0
     model.rollout(np.zeros(NX), pressures, NOMINAL, PERIOD)
     assert model.retries.candidates == 2 * first
-
-
-def test_the_words_of_a_shape():
-    with pytest.raises(ArgumentError) as caught:
-        stepped(end=(3, M))
-    assert str(caught.value) == (
-        "RodPrediction.step: end of shape (3, 3): allowed is (1, 3) or (4, 3)"
-    )
 
 
 def test_a_run_has_sub_steps():

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 from scipy.spatial.transform import Rotation
 
 from softcr_models import CosseratRod, load_robot
-from softcr_models.rod import evaluation, statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.state import RodState
 
@@ -23,16 +20,6 @@ ORACLES = [
     ([60, 30, 0], [-88.7, -51.2, 61.6]),
     ([60, 60, 60], [0, 0, 155.4]),
 ]
-
-
-def random_state(rod, seed, scale=1.0):
-    """Velocities up to 1 m/s and 10 rad/s, wrenches as of the actuation."""
-    random = np.random.default_rng(seed)
-    n = rod.intervals
-    velocities = random.normal(size=(n, 6)) * [1, 1, 1, 10, 10, 10]
-    wrenches = random.normal(size=(n + 1, 6)) * [2, 2, 10, 0.2, 0.2, 0.05]
-    base = random.normal(size=6)
-    return scale * RodState.join(velocities, wrenches, base).array
 
 
 def rod_tip_mm(rod, state):
@@ -66,20 +53,6 @@ def test_base_force_at_rest_is_the_weight():
     mass = ROBOT.density * ROBOT.cross_section_area * ROBOT.length + ROBOT.tip_mass
     wrench = rod.base_wrench(steady, np.zeros(3))
     assert wrench == pytest.approx([0, 0, -9.81 * mass, 0, 0, 0], abs=1e-9)
-
-
-def test_hanging_is_upright_with_gravity_reversed():
-    hanging = CosseratRod(ROBOT.replace(base_orientation=(np.pi, 0.0, 0.0)), 6)
-    pressures = np.array([2e4, 0.0, 1e4])
-    steady = hanging.equilibrium(pressures)
-    reversed_rod = CosseratRod(ROBOT, 6)
-    reversed_rod.grid = reversed_rod.grid._replace(gravity=-reversed_rod.grid.gravity)
-    assert hanging.grid.gravity == pytest.approx([0, 0, -9.81], abs=1e-12)
-    assert steady == pytest.approx(reversed_rod.equilibrium(pressures), abs=1e-9)
-    # and it bends less than upright: gravity helps the spring
-    upright = CosseratRod(ROBOT, 6)
-    bend = np.linalg.norm(hanging.tip_pose(steady)[:2, 3])
-    assert bend < np.linalg.norm(upright.tip_pose(upright.equilibrium(pressures))[:2, 3])
 
 
 def boundary_value_solution(robot, pressures):
@@ -150,95 +123,25 @@ def test_spatial_refinement_is_of_second_order():
     assert 5.0 < coarse < 10.0
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_derivative_solves_the_implicit_form(seed):
-    rod = CosseratRod(ROBOT, 5)
-    state, pressures = random_state(rod, seed), np.array([3e4, 6e4, 1e4])
-    rate = rod.derivative(state, pressures)
-    largest = np.abs(rod.residual(state, 0 * rate, pressures)).max()
-    assert np.abs(rod.residual(state, rate, pressures)).max() < 1e-11 * largest
-
-
-def complex_derivative(rod, state, pressures, parameters):
-    """The kernel's text in plain numpy on complex numbers."""
-    numbers = [part.astype(complex) for part in (state, pressures, parameters)]
-    point = evaluation.point_of(*numbers, rod.body, rod.grid, rod.fittings, rod.loads, None)
-    return evaluation.rates_at(point, rod.grid, rod.state_size)[0]
-
-
-@pytest.mark.parametrize("intervals", [1, 5, 8])
-def test_jacobians_against_complex_step(intervals):
-    rod = CosseratRod(ROBOT, intervals)
-    point = (random_state(rod, 7), np.array([3e4, 5e4, 1e4]), rod.nominal_parameters)
-    found = (*rod.linearize(*point[:2]), rod.linearize_parameters(*point[:2]))
-    for which, jacobian in enumerate(found):
-        expected = np.empty(jacobian.shape)
-        for column in range(jacobian.shape[1]):
-            moved = [part.astype(complex) for part in point]
-            moved[which][column] += 1e-30j
-            expected[:, column] = complex_derivative(rod, *moved).imag / 1e-30
-        scale = np.abs(expected).max(axis=0)
-        assert (np.abs(jacobian - expected) / scale).max() < 1e-12
-
-
-def test_jacobian_against_central_differences_of_the_compiled_derivative():
-    rod = CosseratRod(ROBOT, 5)
-    state, pressures = random_state(rod, 2), np.array([3e4, 5e4, 1e4])
-    jacobian, _ = rod.linearize(state, pressures)
-    scale = np.concatenate((np.ones(30), np.tile([2, 2, 10, 0.2, 0.2, 0.05], 7)))
-    for column in range(rod.state_size):
-        move = np.zeros(rod.state_size)
-        move[column] = 1e-4 * scale[column]
-        difference = rod.derivative(state + move, pressures) - rod.derivative(
-            state - move, pressures
-        )
-        expected = difference / (2 * move[column])
-        assert np.abs(jacobian[:, column] - expected).max() < 1e-6 * np.abs(expected).max()
-
-
-def energy_rate(rod, state, rate):
-    """d/dt of the discrete kinetic and elastic energy, and the damping's power, without gravity."""
-    n, h = rod.intervals, rod.grid.interval_length[0]
-    parts, rates = RodState(state), RodState(rate)
+def energy(rod, state):
+    """[J] kinetic, elastic and of weight, as the scheme has them: by mean velocities and forces."""
+    parts, robot = RodState(state), rod.robot
     e = np.concatenate((np.zeros((1, 6)), parts.velocities))
-    de = np.concatenate((np.zeros((1, 6)), rates.velocities))
-    density = rod.body.line_density[0] + rod.robot.tip_mass * rod.body.tip_share[:-1]
+    mean_e, mean_s = (0.5 * (each[:-1] + each[1:]) for each in (e, parts.wrenches))
+    density = rod.body.line_density[0] + robot.tip_mass * rod.body.tip_share[:-1]
     inertia = rod.grid.bending_inertia[0]
     mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
-    mean = [0.5 * (y[:-1] + y[1:]) for y in (e, de, parts.wrenches, rates.wrenches)]
-    compliance = rod.robot.compliances
-    kinetic = h * np.sum(mass * mean[0] * mean[1])
-    elastic = h * np.sum(compliance * mean[2] * mean[3])
-    damping = h * np.sum(compliance * rod.body.relaxation[0] * mean[3] ** 2)
-    assert mass.shape == (n, 6)
-    return kinetic + elastic, damping
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.integers(0, 10**6), st.sampled_from([1, 2, 5, 9]), st.floats(1e-3, 3.0))
-def test_energy_only_leaves_through_damping(seed, intervals, scale):
-    """The collocation keeps the power balance: dE/dt = - sum h s'_m D C s'_m, any state."""
-    rod = CosseratRod(ROBOT.replace(gravity=0.0), intervals)
-    state = random_state(rod, seed, scale)
-    change, damping = energy_rate(rod, state, rod.derivative(state, np.zeros(3)))
-    assert change == pytest.approx(-damping, rel=1e-9)
-    assert change < 0.0
+    height = rod.node_poses(state)[:, 2, 3]
+    potential = np.sum(density * robot.gravity * 0.5 * (height[:-1] + height[1:]))
+    quadratic = np.sum(mass * mean_e**2) + np.sum(robot.compliances * mean_s**2)
+    return rod.grid.interval_length[0] * (0.5 * quadratic + potential)
 
 
 def test_simulated_energy_never_grows_without_input():
     rod = CosseratRod(ROBOT.replace(gravity=0.0), 5, max_substep=1e-3)
     start = rod.equilibrium(np.array([4e4, 1e4, 0.0]))
     states = rod.simulate(start, np.zeros((100, 3)), 1 / 140)
-    energies = []
-    for state in (start, *states):
-        parts = RodState(state)
-        e = np.concatenate((np.zeros((1, 6)), parts.velocities))
-        mean_e = 0.5 * (e[:-1] + e[1:])
-        mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
-        density = rod.body.line_density[0] + rod.robot.tip_mass * rod.body.tip_share[:-1]
-        inertia = rod.grid.bending_inertia[0]
-        mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
-        energies.append(np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2))
+    energies = np.array([energy(rod, state) for state in (start, *states)])
     assert (np.diff(energies) < 1e-9 * energies[0]).all()
     assert energies[-1] < 0.9 * energies[0]
 
@@ -248,23 +151,9 @@ def test_gravity_potential_is_kept_too():
     robot = ROBOT.replace(relaxation_times=(1e-6,) * 6)
     rod = CosseratRod(robot, 10, max_substep=5e-5)  # L-stable: long steps eat fast waves
     start = rod.equilibrium(np.array([1e4, 0.0, 0.0]))
-    density = rod.body.line_density[0] + robot.tip_mass * rod.body.tip_share[:-1]
-    inertia = rod.grid.bending_inertia[0]
-    mass = density[:, None] * [1, 1, 1, inertia, inertia, 2 * inertia]
-
-    def energy(state):
-        parts = RodState(state)
-        e = np.concatenate((np.zeros((1, 6)), parts.velocities))
-        mean_e = 0.5 * (e[:-1] + e[1:])
-        mean_s = 0.5 * (parts.wrenches[:-1] + parts.wrenches[1:])
-        height = rod.node_poses(state)[:, 2, 3]
-        potential = np.sum(density * robot.gravity * 0.5 * (height[:-1] + height[1:]))
-        quadratic = np.sum(mass * mean_e**2) + np.sum(rod.robot.compliances * mean_s**2)
-        return rod.grid.interval_length[0] * (0.5 * quadratic + potential)
-
-    steady = energy(rod.equilibrium(np.zeros(3)))
+    steady = energy(rod, rod.equilibrium(np.zeros(3)))
     states = rod.simulate(start, np.zeros((200, 3)), 1e-3)
-    energies = np.array([energy(state) for state in (start, *states)])
+    energies = np.array([energy(rod, state) for state in (start, *states)])
     above = energies[0] - steady
     assert above > 0
     # the quadrature of gravity's power and of the potential agree to second order in h
@@ -313,8 +202,7 @@ def test_a_robot_that_only_sucks_has_steady_states():
     suction = np.array([-4e4, -1e4, 0.0])
     steady = [
         CosseratRod(
-            ROBOT.replace(pressure_limits={"minimum": low, "maximum": high, "maximum_rate": 1e6}),
-            5,
+            ROBOT.replace(pressure_limits={"minimum": low, "maximum": high, "maximum_rate": 1e6}), 5
         ).equilibrium(suction)
         for low, high in ((-8e4, 0.0), (-8e4, 1e5))
     ]
@@ -330,16 +218,3 @@ def test_a_weightless_robot_has_a_steady_state_and_one_without_load_says_so():
     rod.row_actuation[:] = 0.0
     with pytest.raises(EquilibriumError, match="a steady state has no scale"):
         rod.equilibrium(np.zeros(3))
-
-
-def test_newton_does_not_bend_the_rod_out_of_its_reach(monkeypatch):
-    """A step of Newton's method that would bend the rod over by far is taken in pieces."""
-    rod = CosseratRod(ROBOT, 5)
-    force, moment = scales = statics._load_scales(rod, np.zeros(3), ())
-    assert force == pytest.approx(7.068e-4 * 1e5)
-    assert moment == pytest.approx(9.98944e-6 * 1e5)
-    # 4 times the moment is 6 % of the force, by which such changes were once judged
-    bent = np.zeros(rod.state_size)
-    bent[6 * 5 + 3] = 4.0 * moment
-    monkeypatch.setattr(np.linalg, "solve", lambda matrix, right: bent)
-    assert statics._newton(rod, rod.rest_state(), np.zeros(3), None, (), scales) is None

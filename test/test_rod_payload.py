@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, UserError, load_robot
@@ -34,16 +33,6 @@ def with_body(intervals, mass=CARRIED):
 def random_state(rod, seed):
     random = np.random.default_rng(seed)
     return random.normal(0.0, 0.3, rod.state_size) * make_model("rod", ROBOT).state_scale
-
-
-def test_it_is_the_last_parameter_and_nothing_by_itself():
-    rod, bare = carrying(), CosseratRod(ROBOT, 5)
-    assert rod.parameter_names == (*bare.parameter_names, "payload")
-    state = random_state(rod, 1)
-    rates = bare.derivative(state, PRESSURES)
-    assert rod.derivative(state, PRESSURES) == pytest.approx(rates, rel=1e-9)
-    after = bare.step(state, PRESSURES, PERIOD)
-    assert rod.step(state, PRESSURES, PERIOD) == pytest.approx(after, rel=1e-9, abs=1e-12)
 
 
 def test_its_weight_reaches_the_base():
@@ -81,65 +70,12 @@ def test_small_motions_become_those_with_a_rigid_body():
     assert slowest[0] == pytest.approx(slowest[1], rel=0.01)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_both_forms_of_the_equations_agree(seed):
-    rod = carrying(4)
-    row, state = numbers(rod, CARRIED), random_state(carrying(5), seed)[: carrying(4).state_size]
-    rates = rod.derivative(state, PRESSURES, row)
-    left = rod.residual(state, rates, PRESSURES, row)
-    wrong = rod.residual(state, rates, PRESSURES, numbers(rod, 1.01 * CARRIED))
-    scale = np.abs(rod.residual(state, 0.0 * rates, PRESSURES, row)).max()
-    assert np.abs(left).max() < 1e-9 * scale < np.abs(wrong).max()
-
-
-def test_steps_follow_the_equations():
-    rod = carrying(3)
-    row, state = numbers(rod, CARRIED), rod.equilibrium(PRESSURES)  # it begins to sag
-    found = solve_ivp(
-        lambda _, x: rod.derivative(x, PRESSURES, row), (0.0, 0.1), state, "Radau", rtol=1e-8,
-        atol=1e-8,
-    ).y[:, -1]  # fmt: skip
-    after = rod.simulate(state, np.tile(PRESSURES, (56, 1)), 0.1 / 56, row)[-1]
-    assert np.abs(after - found).max() < 1e-4 * np.abs(found - state).max()
-
-
-def test_derivatives_by_it_are_exact():
-    rod = carrying(4)
-    row, state = numbers(rod, CARRIED), rod.equilibrium(PRESSURES)
-    along = rod.linearize_parameters(state, PRESSURES, row)[:, -1]
-    change = np.append(np.zeros(3), 1e-4)
-    rates = [rod.derivative(state, PRESSURES, row + sign * change) for sign in (1, -1)]
-    assert along == pytest.approx((rates[0] - rates[1]) / 2e-4, rel=1e-4, abs=1e-3)
-
-
 def test_what_has_gone_is_taken_off_the_tip_mass():
     rod, gone = carrying(), 0.3 * ROBOT.tip_mass
     state = random_state(rod, 4)
     lighter = rod.nominal_parameters - np.array([0.0, gone, 0.0, 0.0])
     found = rod.derivative(state, PRESSURES, numbers(rod, -gone))
     assert found == pytest.approx(rod.derivative(state, PRESSURES, lighter), rel=1e-12)
-
-
-def test_batches_of_either_precision_carry_each_their_own():
-    robot = ROBOT.replace(estimated_payload=True)
-    model = make_model("rod", robot)
-    rod = model.rod
-    carried = np.array([-0.01, 0.0, 0.02, 0.05, 0.1])
-    rows = np.array([numbers(rod, each) for each in carried])
-    states = np.tile(rod.equilibrium(PRESSURES), (5, 1))
-    levels = np.tile(PRESSURES, (5, 1))
-    together = states
-    for _ in range(8):
-        together = model.step(together, levels, levels, rows, PERIOD)
-    heights = model.tip_poses(together, rows)[:, 2, 3]
-    assert (np.diff(heights) < -1e-4).all()
-    for row, after, height in zip(rows, together, heights, strict=True):
-        alone = states[0]
-        for _ in range(8):
-            alone = model.step(alone[None], levels[:1], levels[:1], row[None], PERIOD)[0]
-        assert after == pytest.approx(alone, rel=1e-9, abs=1e-12)
-        rolled = model.rollout_tips(states[0], np.tile(PRESSURES, (1, 9, 1)), row, PERIOD)
-        assert rolled[0, -1, 2, 3] == pytest.approx(height, abs=2e-5)
 
 
 def test_a_filter_finds_it_within_a_second_of_motion():

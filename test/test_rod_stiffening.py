@@ -3,12 +3,10 @@ has a law and a text of its own, and against closed forms."""
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.chain.chain_model import ChainModel
-from softcr_models.models import make_model
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.stiffening import SOFTEST, STIFFEST
 from softcr_simulation.beam.beam import Beam
@@ -16,7 +14,6 @@ from softcr_simulation.beam.beam import Beam
 ROBOT = load_robot("licher2025")
 PRESSURES = np.array([60e3, 10e3, 10e3])
 CHANGE = -0.2
-PERIOD = 1 / 70
 
 
 def stiffening(intervals=5, robot=ROBOT, **options):
@@ -91,50 +88,6 @@ def test_motions_become_those_of_the_beam(change):
     assert apart[8] < 0.1 * np.mean(unchanged)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["licher2025", "two_segments"])
-def test_both_forms_of_the_equations_agree(seed, name):
-    """Without fittings and with a connector."""
-    robot = load_robot(name)
-    rod = stiffening(3, robot)
-    row, state = numbers(rod), random_state(rod, seed)
-    inputs = np.linspace(10e3, 40e3, rod.input_size)
-    rates = rod.derivative(state, inputs, row)
-    left = rod.residual(state, rates, inputs, row)
-    wrong = rod.residual(state, rates, inputs, numbers(rod, 1.01 * CHANGE))
-    scale = np.abs(rod.residual(state, 0.0 * rates, inputs, row)).max()
-    assert np.abs(left).max() < 1e-9 * scale < np.abs(wrong).max()
-
-
-def test_steps_follow_the_equations():
-    rod = stiffening(3)
-    row, state = numbers(rod), rod.equilibrium(PRESSURES)  # it begins to straighten
-    found = solve_ivp(
-        lambda _, x: rod.derivative(x, PRESSURES, row), (0.0, 0.1), state, "Radau", rtol=1e-8,
-        atol=1e-8,
-    ).y[:, -1]  # fmt: skip
-    after = rod.simulate(state, np.tile(PRESSURES, (56, 1)), 0.1 / 56, row)[-1]
-    apart = np.abs(after - found) / np.abs(found - state).max()
-    assert apart[:-6].max() < 1e-4
-    assert apart[-6:].max() < 5e-4  # the base's own state: what acts is held in each sub-step
-
-
-def test_derivatives_by_it_are_exact():
-    rod = stiffening(4)
-    row, state = numbers(rod), rod.equilibrium(PRESSURES)
-    along = rod.linearize_parameters(state, PRESSURES, row)[:, -1]
-    change = np.append(np.zeros(3), 1e-4)
-    rates = [rod.derivative(state, PRESSURES, row + sign * change) for sign in (1, -1)]
-    assert along == pytest.approx((rates[0] - rates[1]) / 2e-4, rel=1e-4, abs=1e-3)
-    by_state, _ = rod.linearize(state, PRESSURES, row)
-    size = 1e-6 * RodPrediction(rod).state_scale
-    for k in range(0, rod.state_size, 5):
-        moved = np.eye(rod.state_size)[k] * size[k]
-        rates = [rod.derivative(state + sign * moved, PRESSURES, row) for sign in (1, -1)]
-        slope = (rates[0] - rates[1]) / (2.0 * size[k])
-        assert by_state[:, k] == pytest.approx(slope, rel=1e-4, abs=1e-4 * np.abs(slope).max())
-
-
 def test_a_candidate_that_is_far_away_stays_sound():
     rod = stiffening()
     state = random_state(rod, 5) * 30.0
@@ -146,27 +99,6 @@ def test_a_candidate_that_is_far_away_stays_sound():
     for rates, factor in zip(compliances, (STIFFEST, SOFTEST), strict=True):
         more = rod.derivative(state, PRESSURES, numbers(rod, 60.0 * (1.0 - 2.0 * (factor < 1.0))))
         assert rates == pytest.approx(more, rel=1e-9)
-
-
-def test_batches_of_either_precision_carry_each_their_own():
-    model = make_model("rod", ROBOT.replace(pressure_chain={"curvature_stiffness": True}))
-    assert isinstance(model, ChainModel)
-    rod = model.rod
-    changes = np.array([-0.2, -0.1, 0.0, 0.1])
-    rows = np.array([numbers(rod, each) for each in changes])
-    states = np.tile(rod.equilibrium(PRESSURES), (4, 1))
-    levels, together = np.tile(PRESSURES, (4, 1)), states
-    for _ in range(8):
-        together = model.step(together, levels, levels, rows, PERIOD)
-    heights = model.tip_poses(together, rows)[:, 2, 3]
-    assert (np.diff(heights) < -1e-4).all()  # softer ones bend further down
-    for row, after, height in zip(rows, together, heights, strict=True):
-        alone = states[0]
-        for _ in range(8):
-            alone = model.step(alone[None], levels[:1], levels[:1], row[None], PERIOD)[0]
-        assert after == pytest.approx(alone, rel=1e-9, abs=1e-12)
-        rolled = model.rollout_tips(states[0], np.tile(PRESSURES, (1, 9, 1)), row, PERIOD)
-        assert rolled[0, -1, 2, 3] == pytest.approx(height, abs=2e-5)
 
 
 def test_a_model_without_it_is_refused_in_one_line():

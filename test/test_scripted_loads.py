@@ -10,16 +10,8 @@ from softcr_models.robots.obstacle_files import ObstacleFile, load_obstacles
 from softcr_models.rod import statics
 from softcr_models.rod.cosserat_rod import EquilibriumError
 from softcr_models.rod.point_loads import PointLoad
-from softcr_runtime.blocks.values import PointForces
-from softcr_runtime.wire.codecs import codec, expected_of
-from softcr_runtime.wire.messages import MessageError
-from softcr_runtime.wire.value_checks import check_value
 from softcr_simulation.errors.plant_errors import PlantErrors
-from softcr_simulation.plant import (
-    SimulatedPlant,
-    Surroundings,
-    with_payload,
-)
+from softcr_simulation.plant import SimulatedPlant, Surroundings, with_payload
 from softcr_simulation.plants import LOADS, RodPlant, RodPlantSettings
 from softcr_simulation.scripted_loads import LoadScript, ScriptedLoad, in_words, load_script
 
@@ -37,7 +29,6 @@ def plant_under(*loads, robot=TWO):
 
 
 def settled(plant, seconds=4.0):
-    """The last measurement after a while."""
     for _ in range(round(seconds / PERIOD)):
         plant.advance(PERIOD)
     return plant.measure(1)
@@ -169,13 +160,6 @@ def test_a_script_that_has_not_begun_changes_nothing(loaded):
 # --- payload ------------------------------------------------------------------------------------
 
 
-def test_a_payload_weighs_on_the_base():
-    heavy = SimulatedPlant(TWO, PlantErrors.noiseless(payload_mass=0.1), intervals=3)
-    plain = SimulatedPlant(TWO, PlantErrors.noiseless(), intervals=3)
-    change = heavy.measure(1).wrench - plain.measure(1).wrench
-    assert np.linalg.norm(change[:3]) == pytest.approx(0.1 * TWO.gravity, rel=2e-3)
-
-
 def test_heavy_payloads_stretch_a_hanging_robot():
     """From the straight rod Newton's method does not find 5 kg: the weight is raised from zero.
 
@@ -246,15 +230,9 @@ def written(tmp_path, content):
     ("load", "line"),
     [
         ({}, "loads.0: force and moment are both zero"),
-        ({"force": [1, 0]}, "loads.0.force: "),
-        ({"force": [float("nan"), 0, 0]}, "loads.0.force.0: nan is not allowed"),
-        ({"force": [1, 0, 0], "kind": "live"}, "loads.0.kind: 'live' is not allowed"),
-        ({"force": [1, 0, 0], "start": -1.0}, "loads.0.start: -1.0 is not allowed"),
         ({"force": [1, 0, 0], "at": 0.5}, "at 0.5 without segment"),
         ({"force": [1, 0, 0], "segment": "third"}, "loads.0.segment: 'third' is not allowed"),
-        ({"force": [1, 0, 0], "segment": "distal", "at": 1.5}, "loads.0.at: 1.5 is not allowed"),
         ({"force": [1, 0, 0], "duration": 0.1, "ramp": 0.2}, "shorter than both ramps"),
-        ({"force": [1, 0, 0], "where": "tip"}, "loads.0.where: unknown field"),
     ],
 )
 def test_a_mistake_in_a_file_of_loads_is_one_line(tmp_path, load, line):
@@ -282,14 +260,10 @@ BALL = {"type": "sphere", "centre": [0.1, 0, 0.1], "radius": 0.02}
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        ({"obstacles": []}, "obstacles: "),
-        ({"obstacles": [BALL | {"radius": -0.1}]}, "obstacles.0.radius: -0.1 is not allowed"),
-        ({"obstacles": [BALL | {"type": "cube"}]}, "obstacles.0"),
         (
             {"obstacles": [{"type": "plane", "normal": [0, 0, 0], "point": [0, 0, 0]}]},
             "normal [0.0, 0.0, 0.0]: must have a length",
         ),
-        ({"obstacles": [BALL], "contact": {"stiffness": 1e5}}, "contact.stiffness: 100000.0 is"),
         ({"obstacles": [BALL | {"name": "a"}] * 2}, "names must differ"),
     ],
 )
@@ -335,22 +309,7 @@ def test_words_of_loads():
     )
 
 
-def test_forces_survive_their_message():
-    value = PointForces(np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(2, 6))
-    wire = codec(LOADS, expected_of(TWO))
-    message = wire.encode(value, 7)
-    told = wire.decode(message)
-    assert told.points.tobytes() == value.points.tobytes()
-    assert told.wrenches.tobytes() == value.wrenches.tobytes()
-    message.fields[3].name = "fx"
-    with pytest.raises(MessageError, match="must be"):
-        wire.decode(message)
-    with pytest.raises(ValueError, match="wrenches"):
-        check_value(LOADS, PointForces(value.points, value.wrenches[:, :3]), expected_of(TWO))
-
-
 def test_the_rod_goes_through_levels_as_through_steps():
-    """Ramps between equal levels are held inputs."""
     rod = CosseratRod(TWO, 3)
     inputs = np.array([2e4, 0.0, 1e4, 0.0, 1e4, 0.0])
     held = rod.simulate(rod.rest_state(), np.tile(inputs, (3, 1)), 0.004)

@@ -13,15 +13,6 @@ from scipy.spatial.transform import Rotation
 from softcr_models import CosseratRod, load_robot
 from softcr_models.rod.state import RodState
 
-# distance of the collocated tip from the continuum's [mm], by intervals of both segments
-COLLOCATION_ERRORS = {
-    "A": {(5, 5): 0.097, (10, 10): 0.024},
-    "B": {(5, 5): 0.020, (10, 5): 0.026, (10, 10): 0.0049},
-    "C": {(5, 5): 0.158, (10, 5): 0.066, (10, 10): 0.040},
-    "D": {(5, 5): 0.288, (10, 5): 0.077, (10, 10): 0.072},
-    "E": {(5, 5): 0.080, (10, 10): 0.020},
-}
-
 
 @pytest.mark.parametrize("counts", [(3,), (2, 3), (3, 2, 2)])
 @pytest.mark.parametrize("exact", [True, False])
@@ -35,14 +26,14 @@ def test_power_is_balanced_to_rounding(counts, exact):
         assert gained + taken == pytest.approx(brought, abs=1e-13 * (abs(gained) + taken))
 
 
-@pytest.mark.parametrize(("name", "counts"), [(n, c) for n in COLLOCATION_ERRORS
-                                              for c in COLLOCATION_ERRORS[n]])  # fmt: skip
+@pytest.mark.parametrize(("name", "counts"), [(n, c) for n in cases.COLLOCATION_ERRORS
+                                              for c in cases.COLLOCATION_ERRORS[n]])  # fmt: skip
 def test_rest_is_off_the_continuum_by_the_known_collocation_error(name, counts):
     grid, want = Grid(counts), cases.SOLUTIONS[name]
     state = rest(cases.ARMS[name], grid)
     pose = tip_pose(cases.ARMS[name], grid, state.wrenches)
     error = 1e3 * np.linalg.norm(pose[:3, 3] - want.tip)
-    assert error == pytest.approx(COLLOCATION_ERRORS[name][counts], rel=0.03)
+    assert error == pytest.approx(cases.COLLOCATION_ERRORS[name][counts], rel=0.03)
     turned = Rotation.from_quat(np.roll(want.quaternion, -1)).inv() * Rotation.from_matrix(
         pose[:3, :3]
     )

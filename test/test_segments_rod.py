@@ -125,25 +125,17 @@ def test_linearisation_is_the_complex_step_of_the_residual(seed):
     assert (np.abs(found - expected) / sizes).max() < 1e-8
 
 
-# distance of the collocated tip from the continuum's [mm]
-COLLOCATION_ERRORS = {
-    "A": {(5, 5): 0.097, (10, 10): 0.024, (20, 20): 0.0061},
-    "B": {(5, 5): 0.020, (10, 10): 0.0049},
-    "C": {(5, 5): 0.158, (10, 10): 0.040},
-    "D": {(5, 5): 0.288, (10, 10): 0.072, (20, 20): 0.018},
-    "E": {(5, 5): 0.080, (10, 10): 0.020},
-}
-
-
 def loads_of(name):
     return [PointLoad(force=cases.ARMS[name].dead_force)] if name == "D" else []
 
 
-@pytest.mark.parametrize("name", COLLOCATION_ERRORS)
+@pytest.mark.parametrize("name", cases.COLLOCATION_ERRORS)
 def test_equilibria_converge_to_the_continuum_with_the_known_errors(name):
     content, inputs = FILES[name]
     want = cases.SOLUTIONS[name]
-    for counts, size in COLLOCATION_ERRORS[name].items():
+    for counts, size in cases.COLLOCATION_ERRORS[name].items():
+        if counts[0] != counts[1]:
+            continue  # such a grid is the oracle's alone
         rod = rod_of(content, counts)
         steady = rod.equilibrium(inputs, loads=loads_of(name))
         assert 1e3 * np.linalg.norm(tip(rod, steady) - want.tip) == pytest.approx(size, rel=0.03)
@@ -151,7 +143,7 @@ def test_equilibria_converge_to_the_continuum_with_the_known_errors(name):
         wrench = rod.base_wrench(steady, inputs, loads=loads_of(name))
         coarse = {"A": (5.2e-4, 2.2e-4), "B": (4.5e-4, 3.4e-5), "C": (9.4e-4, 2.9e-5),
                   "D": (3.2e-3, 6.4e-4), "E": (2.4e-4, 9.4e-5)}[name]  # fmt: skip
-        share = (5 / counts[0]) ** 2 * 1.05
+        share = (5 / min(counts)) ** 2 * 1.05
         assert np.abs(wrench[:3] - want.force).max() < coarse[0] * share
         assert np.abs(wrench[3:] - want.moment).max() < coarse[1] * share
 
@@ -177,7 +169,7 @@ def found_or(state):
     return State(np.ones((1, 6)), state.wrenches, state.base)
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name not in COLLOCATION_ERRORS])
+@pytest.mark.parametrize("name", [name for name in FILES if name not in cases.COLLOCATION_ERRORS])
 def test_equilibria_of_tendons_alone(name):
     content, inputs = FILES[name]
     want, count = cases.SOLUTIONS[name], len(content["segments"])

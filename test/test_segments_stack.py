@@ -1,9 +1,8 @@
 """Robots of several segments and with tendons in the loop: messages, plants, runs, reports."""
 
-import json
-
 import numpy as np
 import pytest
+from kit.loops import SMALL, looped, replayed
 
 from softcr_control.reference.block import ReferenceBlock
 from softcr_models import CosseratRod, UserError, load_robot
@@ -11,15 +10,9 @@ from softcr_models.rod.state import RodState
 from softcr_models.rod_model.rows import interval_counts, restricted, row_poses, with_matching_nodes
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
-from softcr_runtime.blocks.virtual_run import run_system
+from softcr_runtime.blocks.values import StateEstimate
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError, cloud_fields, cloud_values
-from softcr_simulation.errors.plant_errors import PlantErrors
-from softcr_simulation.plant import SimulatedPlant
-from softcr_studies.frame.cell import Cell
-from softcr_studies.loops.closed_loop import closed_loop
-from softcr_tools import cli
 from softcr_tools.report.plant import plant
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import actuators
@@ -84,16 +77,6 @@ def test_beyond_a_connector_a_message_tells_the_same_rigid_motion(moving):
     assert told == pytest.approx(rod.fittings.adjoint[0] @ before, abs=1e-12)
 
 
-def test_references_of_several_segments_survive_their_message(moving):
-    robot, _, state = moving
-    states = np.stack((state, 0.5 * state))
-    tips = np.arange(6.0).reshape(2, 3)
-    wire = codec("reference/rod", expected_of(robot, 3))
-    told = wire.decode(wire.encode(ReferenceRows(5, 0.01, states, tips), 5))
-    assert told.states.tobytes() == states.tobytes()
-    assert told.tip_positions == pytest.approx(tips)
-
-
 # --- grids --------------------------------------------------------------------------------------
 
 
@@ -127,48 +110,21 @@ def test_a_reference_stands_at_the_nodes_of_the_controllers_rod():
     assert np.isfinite(rows.states).all()
 
 
-# --- plants -------------------------------------------------------------------------------------
-
-
-def test_tendons_without_lag_follow_within_a_cycle_and_their_limits():
-    plant = SimulatedPlant(TENDONS, PlantErrors.noiseless(tension_noise=0.01), 3, 4)
-    plant.follow(np.array([0.3, -1.0, 0.0, 9.0]))
-    plant.advance(0.01)
-    assert plant.pressures == pytest.approx([0.3, 0.0, 0.0, 0.5])
-    read = np.array([plant.measure(k).pressures for k in range(200)]) - plant.pressures
-    assert read.std() == pytest.approx(0.01, rel=0.2)
-    before = plant.state.copy()
-    plant.vent()
-    plant.advance(0.01)
-    assert not plant.pressures.any()
-    assert not np.array_equal(plant.state, before)
-
-
 # --- the loop -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=["two_segments", "tendon_arm"])
 def ran(request, tmp_path_factory):
-    """A robot and the bag of a second of a small loop round it, on virtual time."""
+    """A robot, and the bag and the outputs of a second of a small loop round it."""
     bag = tmp_path_factory.mktemp(request.param) / "bag"
-    coarse = {"intervals": 3}
-    of = {
-        "plant": {"intervals": 4},
-        "estimator": coarse,
-        "reference": {"trajectory_intervals": 6, "horizon": 6} | coarse,
-        "controller": {"population": 32, "horizon": 6} | coarse,
-    }
-    cell = Cell("a setpoint", "nempc", 0, None)
-    system = closed_loop(cell, "nempc", "setpoint", robot=request.param, duration=1.0, of=of)
-    sent = []
-    run_system(system, lambda _, output: sent.append(output), bag=bag)
+    sent = looped("nempc", "setpoint", SMALL, bag, robot=request.param, duration=1.0)
     return load_robot(request.param), bag, sent
 
 
 def test_the_loop_brings_arms_to_a_setpoint(ran):
     _, _, sent = ran
-    wanted = [each.value.tip_positions[0] for each in sent if each.topic == "reference/rod"]
-    tips = [each.value.position for each in sent if each.topic == "simulation/truth/tip/pose"]
+    wanted = [each.tip_positions[0] for each in sent.values("reference/rod")]
+    tips = [each.position for each in sent.values("simulation/truth/tip/pose")]
     errors = np.linalg.norm(np.array(tips[-15:]) - wanted[-1], axis=1)
     assert errors.mean() < 0.1 * np.linalg.norm(tips[0] - wanted[-1])
     assert errors.mean() < 2e-3
@@ -177,8 +133,7 @@ def test_the_loop_brings_arms_to_a_setpoint(ran):
 @pytest.mark.later
 def test_a_run_of_an_arm_comes_back_to_the_bit(ran):
     _, bag, _ = ran
-    assert cli.main(["replay", str(bag), "--controller"]) == 0
-    content = json.loads((bag.parent / "bag-replay" / "comparison.json").read_text())
+    content = replayed(bag, "--controller")
     for counts in (content["estimates"], content["commands"]):
         assert counts["identical"] == counts["compared"] == counts["recorded"] > 60
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linear_models import PERIOD, LinearModel, circle
+from kit.models import PERIOD, LinearModel, circle
 
 from softcr_control.command_ramp import HELD
 from softcr_control.observation import Observation

@@ -22,7 +22,6 @@ ROBOT = load_robot("licher2025")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of one second on biased and noisy sensors, with poses missing, and its bag."""
     errors = with_errors(pressure_bias=(1e3, -1e3, 0.5e3), pressure_noise=100.0, dropout=0.2)
     case = dataclasses.replace(FAST, duration=1.0, errors=errors)
     path, source = tmp_path_factory.mktemp("bags") / "run", reference_of(ROBOT, case)

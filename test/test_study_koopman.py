@@ -2,20 +2,15 @@
 
 import numpy as np
 import pytest
-from rich.console import Console
+from kit.refusals import one_line
+from kit.studies import run_of
 
 from softcr_models.errors import UserError
-from softcr_studies.frame.runner import TABLE, Runner, check_needs
+from softcr_studies.frame.runner import TABLE
 from softcr_studies.frame.table import read_table
 from softcr_studies.koopman.selection import grid
 from softcr_studies.recordings import koopman
-from softcr_studies.recordings.koopman import (
-    HOLD,
-    STUDY,
-    Settings,
-    load_recordings,
-    recordings_of,
-)
+from softcr_studies.recordings.koopman import HOLD, STUDY, Settings, load_recordings, recordings_of
 
 PERIOD = 0.125  # exact in binary
 SMALL = {
@@ -78,8 +73,7 @@ def test_the_lift_pays_where_the_push_is_quadratic_and_both_beat_holding_still(
     settings = Settings(
         data=str(tmp_path), train=" train.npz", score="score.npz,", period=PERIOD, horizon=1.0
     )
-    runner = Runner(results=tmp_path / "results", console=Console(quiet=True))
-    directory = runner.run(STUDY.name, settings)
+    directory, _ = run_of(STUDY.name, tmp_path / "results", settings)
     about, rows = read_table(directory / TABLE)
     found = {(r.case, r.method, r.quantity): r.mean for r in rows}
     lifted, arx, hold = (found["score 0", method, "to 1 s ahead, mean"]
@@ -97,11 +91,6 @@ def test_the_lift_pays_where_the_push_is_quadratic_and_both_beat_holding_still(
     assert {row.case for row in rows} == {"training trials", "score 0"}
     assert about["train"] == " train.npz"
     assert (directory / "koopman.png").stat().st_size > 10_000
-
-
-def test_recordings_are_needed():
-    with pytest.raises(UserError, match="needs --data"):
-        check_needs(STUDY, Settings())
 
 
 @pytest.mark.parametrize(
@@ -136,8 +125,7 @@ def test_absent_foreign_short_or_other_files_are_refused_in_one_line(tmp_path):
         ({"train": "train.npz", "score": "thin.npz"}, "thin 0: 1 outputs and 3 inputs"),
         ({"train": " , "}, "0 trials: at least 5"),
     ):
-        with pytest.raises(UserError, match=complaint) as raised:
+        with one_line(complaint):
             recordings_of(Settings(data=str(tmp_path), **given))
-        assert "\n" not in str(raised.value)
     with pytest.raises(ValueError, match="horizon"):
         Settings(horizon=0.0)

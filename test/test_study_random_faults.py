@@ -36,8 +36,7 @@ def test_setpoints_stay_within_the_limits():
     for _ in range(200):
         setpoint = random_setpoint(T, 1e5, random)
         assert setpoint.shape == T.shape
-        assert setpoint.min() >= -1.0
-        assert setpoint.max() <= 0.981e5
+        assert -1.0 <= setpoint.min() <= setpoint.max() <= 0.981e5
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)

@@ -1,18 +1,16 @@
 """Studies of speed: every cell runs, durations are what they say, PyElastica's rod is ours."""
 
-import io
 import itertools
 import math
 
 import numpy as np
 import pytest
-from rich.console import Console
+from kit.studies import run_of
 
 from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.frame.catalogue import load_study
 from softcr_studies.frame.page import study_section
-from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.study import Must
 from softcr_studies.frame.table import read_table
 from softcr_studies.speed import bus, integrators, motion, pyelastica, timing
@@ -41,13 +39,11 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def run(name, tmp_path, settings=SMALL):
-    """Rows of a study by (case, method) and quantity, and what the terminal shows."""
-    output = io.StringIO()
-    directory = Runner(tmp_path, console=Console(file=output, width=130)).run(name, settings)
+    directory, shown = run_of(name, tmp_path, settings)
     rows = {}
     for row in read_table(directory / "table.json")[1]:
         rows.setdefault((row.case, row.method), {})[row.quantity] = row
-    return rows, output.getvalue()
+    return rows, shown
 
 
 @pytest.mark.parametrize(

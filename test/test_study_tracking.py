@@ -6,6 +6,7 @@ import multiprocessing
 import matplotlib
 import numpy as np
 import pytest
+from kit.studies import results_of
 
 from softcr_control.controller import ControllerBlock
 from softcr_control.reference.settings import ReferenceSettings
@@ -17,7 +18,6 @@ from softcr_simulation.structural_plant import StructuralPlant
 from softcr_studies.control.rate import CASES as RATES
 from softcr_studies.frame.catalogue import load_study, study_files
 from softcr_studies.frame.cell import Cell
-from softcr_studies.frame.results import Results, Store
 from softcr_studies.koopman.lifted_model import Lift
 from softcr_studies.koopman.lqr import Weights
 from softcr_studies.loops import koopman_baseline, tracking_study
@@ -36,11 +36,7 @@ from softcr_studies.robustness import model_errors
 
 ROBOT = load_robot("licher2025")
 QUICK = Recipe(
-    seconds=40.0,
-    parts=3,
-    lifts=(Lift(4),),
-    ridges=(1e-6,),
-    weights=(Weights(0.1, 0.0, 20),),
+    seconds=40.0, parts=3, lifts=(Lift(4),), ridges=(1e-6,), weights=(Weights(0.1, 0.0, 20),)
 )
 SHORT = ((ReferenceSettings(kind="setpoint", inputs=(20e3, 50e3, 35e3)), 2.2),)
 TRACKING = [name for name in study_files() if load_study(name).metrics == tracking_study.METRICS]
@@ -59,18 +55,9 @@ def result(error_mm, tick_ms=1.0):
     }  # fmt: skip
 
 
-def results_of(study, tmp_path, found, seeds=1):
-    """Results of a study whose cells found (case name, method, seed) -> result."""
-    results = Results(study.settings(seeds=seeds), Store(tmp_path, study.name, "code"))
-    results.cells = study.cells(results.settings)
-    for cell in results.cells:
-        results.store.add(cell, found(cell.case_name, cell.method, cell.seed))
-    return results
-
-
 def test_rows_are_means_over_seeds_whole_and_settled(tmp_path):
     study = load_study("licher2025/tracking-fast")
-    results = results_of(study, tmp_path, lambda case, method, seed: result(0.5 + 0.2 * seed), 2)
+    results = results_of(study, tmp_path, lambda cell: result(0.5 + 0.2 * cell.seed), seeds=2)
     rows = {(r.method, r.quantity): r for r in study.rows(results)}
     assert list(dict.fromkeys(method for method, _ in rows)) == list(METHODS)
     settled = rows["nempc", "settled tip error"]
@@ -96,9 +83,8 @@ def test_rows_are_means_over_seeds_whole_and_settled(tmp_path):
 
 def test_adaptation_is_judged_by_the_ratio(tmp_path):
     errors = {"adaptive": 0.2, "fixed compliance": 3.0}
-    results = results_of(
-        adaptation.STUDY, tmp_path, lambda case, method, seed: result(errors[case])
-    )
+    study = adaptation.STUDY
+    results = results_of(study, tmp_path, lambda cell: result(errors[cell.case_name]), seeds=1)
     rows = {row.method: row for row in adaptation.ratios(results)}
     # the baseline has no compliance to adapt
     assert list(rows) == list(PREDICTIVE)
@@ -144,8 +130,7 @@ def test_references_are_finite_and_made_from_pressures_inside_the_box(name):
         source = reference_of(ROBOT, dataclasses.replace(case, duration=0.5))
         assert np.isfinite(source.tip_positions).all()
         pressures = case.reference.input_samples(case.period, rod_inputs(ROBOT))
-        assert pressures.min() >= 0.0
-        assert pressures.max() <= ROBOT.pressure_limits.maximum
+        assert 0.0 <= pressures.min() <= pressures.max() <= ROBOT.pressure_limits.maximum
 
 
 def test_a_short_run_makes_rows_figures_and_a_bag(tmp_path, monkeypatch):
@@ -157,13 +142,13 @@ def test_a_short_run_makes_rows_figures_and_a_bag(tmp_path, monkeypatch):
            for name, told in PREDICTIVE.items()}  # fmt: skip
     monkeypatch.setattr(tracking_study, "PREDICTIVE", few)
     study = load_study("licher2025/setpoint-edge")
-    results = Results(study.settings(seeds=1), Store(tmp_path / "run", study.name, "code"))
-    for cell in study.cells(results.settings):
+
+    def run(cell):
         bag = tmp_path / "bags" / cell.method if cell.case == study.cases[0] else None
         short = dataclasses.replace(cell.case, duration=2.2)
-        found = study.run(dataclasses.replace(cell, case=short, bag=bag))
-        results.cells.append(cell)
-        results.store.add(cell, found)
+        return study.run(dataclasses.replace(cell, case=short, bag=bag))
+
+    results = results_of(study, tmp_path / "run", run, seeds=1)
     rows = study.rows(results)
     errors = [row.mean for row in rows if "error" in row.quantity]
     assert len(errors) >= 5 * len(METHODS)
@@ -241,10 +226,11 @@ def test_the_map_of_model_errors_varies_one_thing_at_a_time(tmp_path):
         assert not axis.alone or axis.alone[axis.exact].errors == model_errors.EXACT
     found = {}
 
-    def run(case, method, seed):
-        return {model_errors.TIP: found.setdefault((case, method), 0.1 + len(found))}
+    def run(cell):
+        key = cell.case_name, cell.method
+        return {model_errors.TIP: found.setdefault(key, 0.1 + len(found))}
 
-    results = results_of(model_errors.STUDY, tmp_path, run)
+    results = results_of(model_errors.STUDY, tmp_path, run, seeds=1)
     matplotlib.use("Agg")
     model_errors.STUDY.draw(results, tmp_path)
     assert (tmp_path / "model_errors.png").stat().st_size > 10_000

@@ -1,6 +1,5 @@
 """Tunings: spaces, the cost (38), a swarm in generations of cells, and small runs of studies."""
 
-import io
 import json
 import math
 import warnings
@@ -12,18 +11,14 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
+from kit.studies import run_of
 
 from softcr_control.controller_file import named_settings
-from softcr_estimation import ModelEstimator, ModelEstimatorSettings
+from softcr_estimation import ModelEstimatorSettings
 from softcr_models import CosseratRod, load_robot
-from softcr_models.errors import UserError
-from softcr_models.prediction import RodPrediction
-from softcr_models.rod.description import rod_layout
 from softcr_models.rod.state import RodState
 from softcr_studies.frame.catalogue import load_study
 from softcr_studies.frame.particle_swarm import particle_swarm
-from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.search import Tried, ranked
 from softcr_studies.frame.table import read_table
 from softcr_studies.loops.tracking_loop import with_errors
@@ -40,14 +35,7 @@ from softcr_studies.tuning.controllers import (
     values_of,
 )
 from softcr_studies.tuning.filter import TUNING, errors_of, filter_costs
-from softcr_studies.tuning.filter_runs import (
-    Judgement,
-    Motion,
-    filtered,
-    kinks_of,
-    looped,
-    record,
-)
+from softcr_studies.tuning.filter_runs import Judgement, Motion, filtered, kinks_of, looped, record
 from softcr_studies.tuning.parameters import (
     FILTER,
     NEMPC,
@@ -94,39 +82,6 @@ def test_published_values_stand_in_the_table_as_they_were_printed():
     chosen = named_settings("nempc", file)
     assert (chosen.parents, chosen.segments) == (0.3897, 1)
     assert (chosen.costs.state["torque"], chosen.costs.input_rate) == (0.186, 2.39)
-
-
-def test_a_number_for_each_kind_of_state():
-    layout = rod_layout(CosseratRod(ROBOT, 5))
-    numbers = {
-        "velocity": 1.0,
-        "angular_velocity": 2.0,
-        "force": 3.0,
-        "force_z": 4.0,
-        "torque": 5.0,
-    }
-    view = RodState(layout.by_group(numbers))
-    np.testing.assert_array_equal(view.velocities, np.tile([1, 1, 1, 2, 2, 2], (5, 1)))
-    np.testing.assert_array_equal(view.wrenches, np.tile([3, 3, 4, 5, 5, 5], (6, 1)))
-    np.testing.assert_array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])
-
-
-def test_a_group_of_states_may_have_its_own_noise():
-    """Just after the start, a tick adds noise^2 dt to the variance of what is not yet coupled."""
-    model = RodPrediction(CosseratRod(ROBOT, 2), single_precision=False)
-
-    def deviations(**noises):
-        numbers = {"state_noise": 1e-3, "initial_state_deviation": 1e-6, "state_noises": noises}
-        estimator = ModelEstimator(model, ModelEstimatorSettings(parameters=(), **numbers))
-        estimator.start(np.zeros(3), 0.0)
-        covariance = estimator.update(np.zeros(3), {}, 1 / 70).covariance
-        return RodState(np.sqrt(covariance.diagonal()) / model.state_scale)
-
-    usual, fast = deviations(), deviations(velocity=0.5)
-    expected = np.sqrt(1 / 70) * np.array([0.5, 0.5, 0.5, 1e-3, 1e-3, 1e-3])
-    np.testing.assert_allclose(fast.velocities, np.tile(expected, (2, 1)), rtol=1e-2)
-    np.testing.assert_allclose(fast.wrenches, usual.wrenches, rtol=1e-9)
-    assert deviations(force=1e-3).array == pytest.approx(usual.array)
 
 
 def test_kinks_are_what_is_left_when_the_strain_is_not_straight():
@@ -281,10 +236,7 @@ def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch
     monkeypatch.setattr(tuned, "PARTICLES", 2)
     monkeypatch.setattr(tuned, "FINAL_SEEDS", 1)
     monkeypatch.setattr(tuned, "LONGER", 1.01)
-    for module, cases in (
-        (filter_study, "SEARCH_MOTIONS"),
-        (controllers, "SEARCH"),
-    ):
+    for module, cases in ((filter_study, "SEARCH_MOTIONS"), (controllers, "SEARCH")):
         monkeypatch.setattr(module, cases, (replace(getattr(module, cases)[0], duration=1.1),))
     loop = replace(filter_study.SEARCH_LOOP, duration=0.5)
     monkeypatch.setattr(filter_study, "SEARCH_LOOP", loop)
@@ -294,8 +246,7 @@ def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch
     monkeypatch.setitem(tuning.__dict__, "tasks", tasks)
     trials = {"filter": 4, "rod-mpc": 2}[name]
     settings = study.settings(trials=trials, seeds=2)
-    output = io.StringIO()
-    directory = Runner(tmp_path, console=Console(file=output, width=130)).run(study.name, settings)
+    directory, shown = run_of(study.name, tmp_path, settings)
     _, rows = read_table(directory / "table.json")
     names = [each.symbol or each.name for each in tuning.space]
     for method in ("shipped", "tuned"):
@@ -314,14 +265,8 @@ def test_a_small_tuning_from_the_search_to_the_table(name, tmp_path, monkeypatch
     assert len(kept["trials"]) == trials == figures["search", "all", "trials"].mean
     assert kept["trials"][0][0] == figures["search", "first trial", "cost"].mean
     assert (directory / "search.png").stat().st_size > 1000
-    assert "tuned / shipped" in output.getvalue()
+    assert "tuned / shipped" in shown
     if name == "rod-mpc":
         written = loaded(str(directory / "tuned.yaml"), "rod_mpc")
         values = values_of(written, [each.name for each in tuning.space])
         assert list(values.values()) in [trial[1:] for trial in kept["trials"]]
-
-
-def test_an_unknown_controller_is_one_line(tmp_path):
-    settings = load_study("tuning/nempc").settings(controller="xyz")
-    with pytest.raises(UserError, match="'xyz': unknown; known are ilqr, lqr, nempc"):
-        Runner(tmp_path, console=Console(file=io.StringIO())).run("tuning/nempc", settings)

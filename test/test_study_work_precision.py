@@ -1,17 +1,15 @@
 """The work-precision study: the same arms for every simulator, errors and times that are so."""
 
 import importlib.util
-import io
 import math
 import sys
 
 import numpy as np
 import pytest
-from rich.console import Console
+from kit.studies import run_of
 
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_studies.frame.catalogue import load_study
-from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.table import read_table
 from softcr_studies.speed import arms, work_precision
 from softcr_studies.speed.arms import ARMS, PERIOD
@@ -54,9 +52,7 @@ def test_errors_fall_and_every_method_says_what_it_lacks(tmp_path, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "elastica" else find(name)
     )
-    output = io.StringIO()
-    console = Console(file=output, width=130)
-    directory = Runner(tmp_path, console=console).run(STUDY, SMALL)
+    directory, _ = run_of(STUDY, tmp_path, SMALL)
     rows = read_table(directory / "table.json")[1]
     notes = {(row.case, row.method): row.note for row in rows}
     for arm in ARMS:

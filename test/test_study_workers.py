@@ -146,7 +146,6 @@ def kept(results):
 
 
 def runs(directory):
-    """How often each cell was begun."""
     return Counter(path.name.partition(".")[0] for path in (directory / "shared").glob("*.*.*"))
 
 

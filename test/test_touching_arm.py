@@ -1,21 +1,16 @@
 """A loop round an arm that is pulled and touches a ball: plant, bag, replay, report, live view."""
 
-import json
-
 import numpy as np
 import pytest
+from kit.loops import SMALL, looped, replayed
 
 from softcr_models import UserError, load_robot
 from softcr_models.robots.obstacle_files import ObstacleFile, load_obstacles
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_runtime.blocks.virtual_run import run_system
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant, Surroundings
 from softcr_simulation.plants import CONTACT_POINTS, CONTACT_WRENCH, LOADS
-from softcr_studies.frame.cell import Cell
-from softcr_studies.loops.closed_loop import closed_loop
-from softcr_tools import cli
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import summarize
 
@@ -27,28 +22,14 @@ pytestmark = pytest.mark.slow  # contact takes a minute to compile
 def ran(tmp_path_factory):
     """The bag of three seconds of a loop on virtual time, and what was sent."""
     bag = tmp_path_factory.mktemp("touching") / "bag"
-    coarse = {"intervals": 3}
-    of = {
-        "plant": {"intervals": 4, "loads": "tip_pull", "obstacles": "ball"},
-        "estimator": coarse,
-        "reference": {"trajectory_intervals": 6, "horizon": 6} | coarse,
-        "controller": {"population": 32, "horizon": 6} | coarse,
-    }
-    cell = Cell("a trajectory", "nempc", 0, None)
-    system = closed_loop(cell, "nempc", "trajectory", robot="two_segments", duration=3.0, of=of)
-    sent = []
-    run_system(system, lambda _, output: sent.append(output), bag=bag)
-    return bag, sent
-
-
-def sent_on(sent, topic):
-    return {each.stamp: each.value for each in sent if each.topic == topic}
+    of = SMALL | {"plant": {"intervals": 4, "loads": "tip_pull", "obstacles": "ball"}}
+    return bag, looped("nempc", "trajectory", of, bag, robot="two_segments", duration=3.0)
 
 
 def test_the_ball_keeps_the_arm_out_and_pushes_outwards(ran):
     _, sent = ran
-    points, totals = sent_on(sent, CONTACT_POINTS), sent_on(sent, CONTACT_WRENCH)
-    assert points.keys() == totals.keys() == sent_on(sent, "simulation/truth/rod").keys()
+    points, totals = sent.by_stamp(CONTACT_POINTS), sent.by_stamp(CONTACT_WRENCH)
+    assert points.keys() == totals.keys() == sent.by_stamp("simulation/truth/rod").keys()
     touched = [stamp for stamp, total in totals.items() if total.any()]
     assert touched
     for stamp in touched:
@@ -68,19 +49,18 @@ def test_the_ball_keeps_the_arm_out_and_pushes_outwards(ran):
 
 def test_the_pull_begins_when_its_script_says(ran):
     _, sent = ran
-    loads = sent_on(sent, LOADS)
+    loads = sent.by_stamp(LOADS)
     start = min(loads)
     for stamp, told in loads.items():
         wanted = 0.2 * np.clip((1e-9 * (stamp - start) - 1.0) / 0.2, 0.0, 1.0)
         assert told.wrenches[0, 0] == pytest.approx(wanted, abs=1e-6)
-    tips = sent_on(sent, "simulation/truth/tip/pose")
+    tips = sent.by_stamp("simulation/truth/tip/pose")
     assert all(np.allclose(told.points[0], tips[stamp].position) for stamp, told in loads.items())
 
 
 def test_such_a_run_comes_back_to_the_bit(ran):
     bag, _ = ran
-    assert cli.main(["replay", str(bag), "--controller"]) == 0
-    content = json.loads((bag.parent / "bag-replay" / "comparison.json").read_text())
+    content = replayed(bag, "--controller")
     for counts in (content["estimates"], content["commands"]):
         assert counts["identical"] == counts["compared"] == counts["recorded"] > 200
 
@@ -90,7 +70,7 @@ def test_its_report_names_loads_and_obstacles_beside_the_errors(ran):
     summary = summarize(Run(read_signals(Bag(bag))))
     assert summary["loads"]["load_force_max_n"] == pytest.approx(0.2)
     assert summary["loads"]["loaded_s"] == pytest.approx(2.0, abs=0.03)
-    totals = [np.linalg.norm(value[:3]) for value in sent_on(sent, CONTACT_WRENCH).values()]
+    totals = [np.linalg.norm(value[:3]) for value in sent.by_stamp(CONTACT_WRENCH).values()]
     assert summary["contact"]["contact_force_max_n"] == pytest.approx(max(totals))
     assert summary["contact"]["with"] == ["ball: sphere of radius 0.035 m at (0.075, 0.01, 0.19) m"]
     differs = summary["plant"]["differs"]

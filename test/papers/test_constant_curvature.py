@@ -204,7 +204,6 @@ def model():
 
 
 def random_motion(seed: int, bend: float = 0.03) -> tuple[np.ndarray, np.ndarray]:
-    """q_f, q_f' with bends near 1 rad."""
     random = np.random.default_rng(seed)
     q_f = random.normal(0.0, 1.0, 9) * np.array([*[0.5] * 6, bend, bend, 0.01])
     return q_f, random.normal(0.0, 1.0, 9) * np.array([*[1.0] * 6, 0.2, 0.2, 0.1])
@@ -335,16 +334,6 @@ def rigid_base_wrench(mass, gravity, position, velocity, acceleration):
         np.r_[np.zeros(6), acceleration],
     )
     return forces[:6]
-
-
-def test_at_rest_the_base_carries_the_weight():
-    model = ConstantCurvatureModel.of_robot(load_robot("licher2025"))
-    sag = -(model.mass * 0.5 + model.tip_mass) * 9.81 / model.elongation_stiffness
-    q = np.array([0.0, 0.0, sag])
-    acceleration, reaction = model.motion(q, np.zeros(3), np.zeros(3))
-    np.testing.assert_allclose(acceleration, 0.0, atol=1e-12)
-    weight = (model.mass + model.tip_mass) * 9.81
-    np.testing.assert_allclose(reaction, [0.0, 0.0, weight, 0.0, 0.0, 0.0], atol=1e-12)
 
 
 def test_without_gravity_the_cosserat_rod_bends_into_the_same_arc():

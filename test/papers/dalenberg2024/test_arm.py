@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
+from kit.refusals import one_line
 from scipy.integrate import solve_ivp
 
 from softcr_models import UserError
@@ -302,15 +303,13 @@ def test_a_rack_may_have_any_tendons():
     [
         ({"racks": [0.3, 0.7]}, "racks: 0.7 m is beyond the arm's 0.6"),
         ({"racks": [0.3, 0.2]}, r"racks \[0.3, 0.2\] must rise"),
-        ({"wheels": 4}, "wheels: unknown field"),
     ],
 )
 def test_mistakes_in_a_file_get_one_line(tmp_path, changes, complaint):
     path = tmp_path / "arm.yaml"
     path.write_text(yaml.safe_dump(ROBOT.model_dump(mode="json") | changes))
-    with pytest.raises(UserError, match=complaint) as error:
+    with one_line(complaint):
         load_arm(path)
-    assert "\n" not in str(error.value)
 
 
 def test_unknown_arms_and_payloads_are_refused():

@@ -15,25 +15,18 @@ from softcr_models.files.config import config_directory
 from softcr_models.robots.robot import load_robot
 from softcr_papers.dalenberg2024.apcc import Apcc, ApccSettings
 from softcr_papers.dalenberg2024.arm import Arm, load_arm
-from softcr_papers.dalenberg2024.arm_model import section_layout
 from softcr_papers.dalenberg2024.arm_plant import ArmPlant
 from softcr_papers.dalenberg2024.shape_error import shape_error
 from softcr_papers.dalenberg2024.tip_references import TipReferenceSettings, tip_reference
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.command_packets import CommandPacket
-from softcr_runtime.blocks.values import Pose, StateEstimate
+from softcr_runtime.blocks.values import Pose
 from softcr_runtime.wire.body_messages import (
     pose_values_from_message,
-    tendon_state_from_message,
     tendons_from_message,
-    tendons_to_message,
 )
 from softcr_runtime.wire.codecs import EXCHANGED, codec, expected_of
-from softcr_runtime.wire.messages import (
-    MessageError,
-    from_stamp,
-    pose_from_message,
-)
+from softcr_runtime.wire.messages import from_stamp, pose_from_message
 from softcr_tools.viewer.picture import Picture
 
 ARM = load_arm("dalenberg_robot1")
@@ -146,30 +139,6 @@ def test_an_arm_that_diverges_says_so():
         plant.advance(2.0)
 
 
-# --- messages -----------------------------------------------------------------------------------
-
-
-def test_arms_and_tendons_travel_and_foreign_ones_are_refused():
-    random = np.random.default_rng(0)
-    q, lengths = random.normal(size=9), random.uniform(0.1, 0.3, 3)
-    told = {f"rest_length_{k}": float(each) for k, each in enumerate(lengths, 1)}
-    wire = codec("estimate/state", expected_of(ARM, layout=section_layout(3)))
-    message = wire.encode(StateEstimate(q, told, layout=section_layout(3)), 7)
-    found = wire.decode(message)
-    np.testing.assert_array_equal(found.groups["coordinates"], q)
-    assert found.parameters == told
-    with pytest.raises(MessageError, match="are not those of the model"):
-        codec("estimate/state", expected_of(ARM, layout=section_layout(2))).decode(message)
-    broken = np.where(np.arange(9) == 4, np.nan, q)
-    with pytest.raises(MessageError, match="must be finite"):
-        wire.decode(wire.encode(StateEstimate(broken, told), 7))
-    state = tendons_to_message(q, NAMES, 7, 2 * q)
-    for found, sent in zip(tendon_state_from_message(state, "t", NAMES), (q, 2 * q), strict=True):
-        np.testing.assert_array_equal(found, sent)
-    with pytest.raises(MessageError, match="must be 9 finite forces"):
-        tendon_state_from_message(tendons_to_message(q, NAMES, 7), "t", NAMES)
-
-
 # --- the running system -------------------------------------------------------------------------
 
 DURATION, PAYLOAD, ADAPTATION, SEED, PERIOD = 2.5, 0.25, 0.02, 3, 20_000_000
@@ -189,7 +158,6 @@ def recorded(tmp_path_factory):
 
 
 def heard(directory):
-    """Decoded messages by topic and stamp."""
     from rosbags.highlevel import AnyReader
 
     found = defaultdict(dict)
@@ -288,7 +256,6 @@ HEARD = (
 
 
 def hear(picture, messages, stamp):
-    """Tell a picture what was recorded at a stamp."""
     for topic in HEARD:
         message = messages[topic][stamp]
         value = decoder(topic, message, expected_of(ARM))(message)

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.threads import (
-    actuation_by_quadrature,
-    strain_basis,
-    thread_lengths,
-)
+from oracles.threads import actuation_by_quadrature, strain_basis, thread_lengths
 
 from softcr_models import UserError
 from softcr_papers.constant_curvature.kinematics import ConstantCurvatureChain, coverage_of

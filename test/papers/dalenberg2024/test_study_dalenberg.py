@@ -1,13 +1,9 @@
 """The studies of Dalenberg's thesis in short forms."""
 
-import io
-import json
-
 import numpy as np
 import pytest
-from rich.console import Console
+from kit.studies import rows_of
 
-from softcr_models.errors import UserError
 from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_papers.dalenberg2024.shape_error import shape_error
 from softcr_papers.dalenberg2024.studies import (
@@ -21,32 +17,15 @@ from softcr_papers.dalenberg2024.studies.robot_2 import ARRANGEMENTS
 from softcr_papers.dalenberg2024.studies.section_lengths import (
     CENTRE,
     CHAIN,
-    FIRST_LENGTHS,
     TRUE_LENGTHS,
     bent_start,
-    law,
-    simulate,
     straight_start,
 )
 from softcr_papers.dalenberg2024.studies.setpoint_run import FIXED, steer
-from softcr_runtime.settings.node_settings import build_settings
 from softcr_studies.frame.catalogue import load_study
 from softcr_studies.frame.cell import Cell
-from softcr_studies.frame.runner import Runner
-from softcr_studies.frame.workers import LocalWorkers
 
 SLOWED = "A-PCC, Γ / 1000"
-
-
-def rows_of(tmp_path, name, **given):
-    """(case, method, quantity) -> row of a short run, and the run's directory."""
-    study = load_study(name)
-    runner = Runner(tmp_path, LocalWorkers(1), console=Console(file=io.StringIO()))
-    directory = runner.run(name, build_settings(study.settings, given))
-    rows = json.loads((directory / "table.json").read_text())["rows"]
-    found = {(row["case"], row["method"], row["quantity"]): row for row in rows}
-    assert len(found) == len(rows)  # no name stands twice
-    return found, directory
 
 
 def test_shape_error_is_the_mean_distance():
@@ -136,22 +115,15 @@ def test_runs_start_where_the_trajectory_does():
     assert np.abs(bent_start(0) - bent_start(1)).max() > 0.1
 
 
-def test_a_run_begins_with_what_is_told():
-    trace = simulate(law(), straight_start(), 0.01, 0.2)
-    np.testing.assert_allclose(trace["lengths"][0], FIRST_LENGTHS)
-    assert trace["errors"][0] == pytest.approx(0.0, abs=1e-12)
-    assert len(trace["times"]) == 21
-
-
 def test_the_kinematic_study_shows_every_reading(tmp_path):
     given = {"seeds": 2, "seconds": 8.0, "step_ms": 10.0}
-    rows, directory = rows_of(tmp_path, "dalenberg2024/section-lengths", **given)
+    rows, directory = rows_of("dalenberg2024/section-lengths", tmp_path, **given)
     required = section_lengths.STRAIGHT.name, section_lengths.COMMANDED
     share = rows[(*required, "tip RMS over that of fixed lengths")]
-    assert share["must"] == 5.0
-    assert share["mean"] < 25.0  # in 8 coarse seconds instead of 20 fine ones
-    assert rows[(*required, "tip RMS, last 5 s")]["must"] == 1.0
-    assert rows[(*required, "length error")]["must"] == 3.0
+    assert share.must == 5.0
+    assert share.mean < 25.0  # in 8 coarse seconds instead of 20 fine ones
+    assert rows[(*required, "tip RMS, last 5 s")].must == 1.0
+    assert rows[(*required, "length error")].must == 3.0
     for case in section_lengths.CASES:
         for method in case.methods:
             ends = (case.name, method, "diverges after")
@@ -161,8 +133,8 @@ def test_the_kinematic_study_shows_every_reading(tmp_path):
     assert all(
         (*drifting, f"length error{end}") in rows for end in ("", " after 2 T", " after 3 T")
     )
-    assert rows["bent starts, 10 ms", FIXED, "runs that diverge"]["seeds"] == 2
-    assert rows[(*required, "length error")]["seeds"] == 1
+    assert rows["bent starts, 10 ms", FIXED, "runs that diverge"].seeds == 2
+    assert rows[(*required, "length error")].seeds == 1
     assert (directory / "readings.png").is_file()
 
 
@@ -203,14 +175,14 @@ def test_a_run_goes_to_its_setpoint_and_says_when_it_is_lost(tmp_path):
 
 def test_the_robots_study_sets_changes_beside_the_published_ones(tmp_path):
     given = {"setpoints": 1, "seconds": 1.5}
-    rows, directory = rows_of(tmp_path, "dalenberg2024/robot-2", **given)
+    rows, directory = rows_of("dalenberg2024/robot-2", tmp_path, **given)
     least = rows["poses", FIXED, "E_shape least (R17)"]
-    assert least["published"] == {"simulation": 0.55}
-    mean = rows["poses", FIXED, "E_shape mean (R16)"]["mean"]
-    own = rows["poses", SLOWED, "E_shape mean (R16)"]["mean"]
+    assert least.published == {"simulation": 0.55}
+    mean = rows["poses", FIXED, "E_shape mean (R16)"].mean
+    own = rows["poses", SLOWED, "E_shape mean (R16)"].mean
     change = rows["poses", SLOWED, "E_shape mean (R16), change"]
-    assert change["paper"] == -28.6
-    assert change["mean"] == pytest.approx(100.0 * (own / mean - 1.0))
+    assert change.published == {"simulation": -28.6}
+    assert change.mean == pytest.approx(100.0 * (own / mean - 1.0))
     assert {method for _, method, _ in rows} == set(robots.LAWS)
     assert (directory / "pose.png").is_file()
 
@@ -243,16 +215,16 @@ def test_printed_changes_agree_with_the_figures_but_where_the_page_says_so():
 
 def test_the_hardware_study_in_short(tmp_path):
     given = {"runs": 1, "seconds": 1.0}
-    rows, directory = rows_of(tmp_path, "dalenberg2024/hardware-experiments", **given)
-    met = rows["Experiment I", "position, true π", "sensors' distance"]["mean"]
-    both = rows["Experiment I", "pose, true π", "sensors' distance"]["mean"]
+    rows, directory = rows_of("dalenberg2024/hardware-experiments", tmp_path, **given)
+    met = rows["Experiment I", "position, true π", "sensors' distance"].mean
+    both = rows["Experiment I", "pose, true π", "sensors' distance"].mean
     assert met < 0.05 < both  # positions alone can be met, poses not
-    turned = (rows["Experiment I", f"{mode}, true π", "sensors' angle"]["mean"]
+    turned = (rows["Experiment I", f"{mode}, true π", "sensors' angle"].mean
               for mode in ("position", "pose"))  # fmt: skip
     assert next(turned) > next(turned)
     mapping = rows["II, run II: pose", FIXED, "E_mapping mean (R25)"]
-    assert mapping["mean"] > 0.0
-    assert mapping["published"] == {"bench": 8.5}
+    assert mapping.mean > 0.0
+    assert mapping.published == {"bench": 8.5}
     run = "II, run III: 0.21 kg"
     assert (run, hardware_experiments.WEAK, "time to 1 mm (R28)") in rows
     assert (run, FIXED, "sensor 3's distance (R32)") in rows
@@ -260,7 +232,6 @@ def test_the_hardware_study_in_short(tmp_path):
 
 
 def test_paths_of_table_one_are_pooled_and_runs_are_not():
-    """Rows of Experiment I are means over its paths."""
     study = load_study("dalenberg2024/hardware-experiments")
     cells = study.cells(study.settings())
     names = [cell.case_name for cell in cells if cell.method == "pose, true π"]
@@ -268,19 +239,3 @@ def test_paths_of_table_one_are_pooled_and_runs_are_not():
     steered = [(cell.case_name, cell.method) for cell in cells if cell.case_name[:2] == "II"]
     assert len(set(steered)) == len(steered) == 10
     assert all(isinstance(cell, Cell) for cell in cells)
-
-
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        ("section-lengths", {"seeds": 0}),
-        ("section-lengths", {"step_ms": 20.0}),
-        ("robot-1", {"setpoints": 0}),
-        ("hardware-experiments", {"runs": 9}),
-    ],
-)
-def test_mistakes_get_one_line(name, given):
-    with pytest.raises(UserError) as refused:
-        build_settings(load_study(f"dalenberg2024/{name}").settings, given)
-    assert next(iter(given)) in str(refused.value)
-    assert "\n" not in str(refused.value)

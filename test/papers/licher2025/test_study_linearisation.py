@@ -5,6 +5,7 @@ from dataclasses import replace
 import matplotlib
 import numpy as np
 import pytest
+from kit.studies import results_of
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.prediction import RodPrediction
@@ -19,7 +20,6 @@ from softcr_papers.licher2025.studies.linearisation import (
 )
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
-from softcr_studies.frame.results import Results, Store
 from softcr_studies.loops.tracking_loop import PERIOD
 
 ROBOT = load_robot("licher2025")
@@ -72,13 +72,12 @@ def test_growth_is_the_exponent_of_a_power():
 
 def test_a_short_run_makes_rows_figures_and_bag(tmp_path):
     matplotlib.use("Agg")
-    settings = STUDY.settings(seeds=2, intervals=3)
-    results = Results(settings, Store(tmp_path / "run", STUDY.name, "code"))
-    results.cells = STUDY.cells(settings)
-    for cell in results.cells:
+
+    def run(cell):
         bag = cell.seed == 0 and cell.case == "steps of 80 kPa"
-        given = replace(cell, bag=tmp_path / "bag" if bag else None)
-        results.store.add(cell, STUDY.run(given))
+        return STUDY.run(replace(cell, bag=tmp_path / "bag" if bag else None))
+
+    results = results_of(STUDY, tmp_path / "run", run, seeds=2, intervals=3)
     rows = STUDY.rows(results)
     assert len(rows) == 4 * len(AMPLITUDES) + 3
     by_case = {(row.case, row.quantity): row.mean for row in rows}

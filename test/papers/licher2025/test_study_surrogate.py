@@ -1,12 +1,10 @@
 """The surrogate's study: rows of Tables IV and V, and a short run with the shipped network."""
 
 import matplotlib
-import numba
 import numpy as np
 import pytest
-import torch
+from kit.studies import results_of
 
-from softcr_models.errors import UserError
 from softcr_papers.licher2025.studies import surrogate_accuracy
 from softcr_papers.licher2025.studies.surrogate_accuracy import FAMILY, STUDY, TIMES
 from softcr_papers.licher2025.studies.surrogate_steps import StepTime
@@ -14,7 +12,6 @@ from softcr_papers.licher2025.training.verification import MOTIONS
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_studies.frame.cell import Cell
-from softcr_studies.frame.results import Results, Store
 
 WAYS = [
     ("exact rod, float32", 1),
@@ -25,26 +22,10 @@ WAYS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = numba.get_num_threads(), torch.get_num_threads()
-    yield
-    numba.set_num_threads(threads[0])
-    torch.set_num_threads(threads[1])
-
-
-def results_of(tmp_path, found, seeds):
-    """Results whose cells found (cell) -> result; times come last."""
-    results = Results(STUDY.settings(seeds=seeds, motions=2), Store(tmp_path, STUDY.name, "code"))
-    for named in (STUDY.cells(results.settings), STUDY.later(results)):
-        results.cells += named
-        for cell in named:
-            results.store.add(cell, found(cell))
-    return results
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def times(cell):
-    """The times of WAYS, half a millisecond each."""
     ways, batches = zip(*WAYS, strict=True)
     return {"way": ways, "batch": batches, "median_ms": [0.5] * len(WAYS)}
 
@@ -56,7 +37,9 @@ def test_rows_are_a_mean_over_seeds_beside_the_published_figures(tmp_path):
         of_seed = {"tip position": 0.2 + 0.2 * cell.seed, "tip position, SD": 0.1}
         return of_seed | {"finer_mm": [6.1 + 0.2 * cell.seed, 6.0 + 0.2 * cell.seed]}
 
-    rows = {row.key: row for row in STUDY.rows(results_of(tmp_path, found, 2))}
+    rows = {
+        row.key: row for row in STUDY.rows(results_of(STUDY, tmp_path, found, seeds=2, motions=2))
+    }
     tip = rows[FAMILY, "network", "tip position"]
     assert (tip.published, tip.seeds) == ({"simulation": 0.549}, 2)
     assert (tip.mean, tip.sd) == pytest.approx((0.3, 0.1))
@@ -86,7 +69,7 @@ def test_a_short_run_makes_rows_figures_and_bag(tmp_path, monkeypatch):
         bag = tmp_path / "bag" if cell.case == FAMILY and not cell.seed else None
         return STUDY.run(Cell(cell.case, cell.method, cell.seed, cell.settings, bag))
 
-    results = results_of(tmp_path / "run", found, 2)
+    results = results_of(STUDY, tmp_path / "run", found, seeds=2, motions=2)
     rows = STUDY.rows(results)
     assert {row.case for row in rows} >= set(MOTIONS)
     assert len(rows) == 3 * 8 + 2 + len(WAYS)
@@ -98,9 +81,3 @@ def test_a_short_run_makes_rows_figures_and_bag(tmp_path, monkeypatch):
     )
     assert 0.0 < apart.max() < 20.0
     assert len(read.role("readings")) == 40
-
-
-def test_a_network_that_is_not_there_is_one_line():
-    settings = STUDY.settings(network="/nowhere/net")
-    with pytest.raises(UserError, match="/nowhere/net"):
-        STUDY.run(Cell(FAMILY, "network", 0, settings))

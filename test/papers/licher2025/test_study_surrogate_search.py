@@ -1,35 +1,27 @@
 """Studies of the surrogate's structure and of recipes of training, on small networks."""
 
-import io
 import json
 
-import numba
 import optuna
 import pytest
-import torch
-from rich.console import Console
-from surrogate_models import SMALL, quick_fits
+from kit.studies import run_of
+from kit.surrogates import SMALL, quick_fits
 
 from softcr_models.errors import UserError
 from softcr_papers.licher2025.studies import surrogate_recipes, surrogate_steps, surrogate_structure
 from softcr_papers.licher2025.studies.surrogate_recipes import RECIPES, settings_of
 from softcr_papers.licher2025.training.training_settings import TrainingSettings
 from softcr_studies.frame.catalogue import load_study
-from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.search import Search, Tried
 from softcr_studies.frame.table import read_table
 
 FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samples": 500})
-QUIET = Console(file=io.StringIO())
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    threads = numba.get_num_threads(), torch.get_num_threads()
+def quick(one_thread):
     with quick_fits():
         yield
-    numba.set_num_threads(threads[0])
-    torch.set_num_threads(threads[1])
 
 
 @pytest.mark.slow
@@ -47,19 +39,11 @@ def test_every_recipe_is_trained_and_judged(tmp_path, monkeypatch):
     monkeypatch.setattr(surrogate_steps, "STEPS", few_repeats)
     monkeypatch.setattr(surrogate_recipes, "settings_of", lambda recipe, part: few[recipe])
     monkeypatch.setitem(study.__dict__, "methods", list(few))
-    directory = Runner(tmp_path, console=QUIET).run(study.name, study.settings(motions=2))
+    directory, _ = run_of(study.name, tmp_path, study.settings(motions=2))
     _, rows = read_table(directory / "table.json")
     assert {row.method for row in rows} == set(few)
     assert next(row.mean for row in rows if row.quantity == "bounded") == 100.0
     assert len([row for row in rows if row.quantity == "tip position"]) == 8
-
-
-def test_recipes_differ_from_ours_in_what_they_leave_out():
-    ours, *others = (settings_of(recipe, 1.0) for recipe in RECIPES)
-    assert ours.physics > 0.0
-    assert [recipe.physics > 0.0 for recipe in others] == [True, False, False, False, True]
-    assert not others[-1].supervised
-    assert [recipe.iterations for recipe in (ours, *others)] == [12000] * 4 + [30000, 720]
 
 
 def test_a_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatch):
@@ -75,7 +59,7 @@ def test_a_search_stops_what_falls_behind_and_goes_on_later(tmp_path, monkeypatc
     study, storage = load_study("licher2025/surrogate-structure"), f"sqlite:///{tmp_path}/trials.db"
     for wanted in (2, 3):  # the second run goes on where the first has ended
         settings = study.settings(trials=wanted, storage=storage)
-        directory = Runner(tmp_path, console=QUIET).run(study.name, settings)
+        directory, _ = run_of(study.name, tmp_path, settings)
     kept = surrogate_structure.SEARCH.open(settings, tmp_path).get_trials()
     assert [each.user_attrs["turn"] for each in kept] == [0, 1, 2]
     states = {trial.state for trial in kept}

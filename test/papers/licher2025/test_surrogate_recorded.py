@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from surrogate_models import SMALL, quick_fits
+from kit.surrogates import SMALL, quick_fits
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -143,8 +143,8 @@ def test_a_recorded_training_is_the_training(tmp_path, data, settings, recorded,
         assert card.validation[name] == pytest.approx(value, rel=0.1), name
 
 
-def test_a_recorded_training_goes_on_where_it_was(tmp_path, data, recorded, monkeypatch):
-    straight, _ = trained(tmp_path / "straight", data)
+def halted_and_gone_on(tmp_path, data, monkeypatch, settings=FEW):
+    """The parameters and card of a training that was stopped after 25 iterations."""
 
     class Stopped(Exception):
         pass
@@ -156,26 +156,40 @@ def test_a_recorded_training_goes_on_where_it_was(tmp_path, data, recorded, monk
             raise Stopped
 
     iterate = training._Trainer._iterate
-    monkeypatch.setattr(training._Trainer, "_iterate", stop)
-    with pytest.raises(Stopped):
-        trained(tmp_path / "halted", data)
-    monkeypatch.setattr(training._Trainer, "_iterate", iterate)
-    halted, card = trained(tmp_path / "halted", data)
-    assert card.iterations == FEW.iterations
+    with monkeypatch.context() as patched:
+        patched.setattr(training._Trainer, "_iterate", stop)
+        with pytest.raises(Stopped):
+            trained(tmp_path / "halted", data, settings)
+    return trained(tmp_path / "halted", data, settings)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "settings"), [(True, FEW), (False, OWN_SHAPES)], ids=["recorded", "one by one"]
+)
+def test_a_stopped_training_goes_on_where_it_was(
+    tmp_path, data, graphs, settings, request, monkeypatch
+):
+    if graphs:
+        request.getfixturevalue("recorded")
+    straight, _ = trained(tmp_path / "straight", data, settings)
+    halted, card = halted_and_gone_on(tmp_path, data, monkeypatch, settings)
+    assert card.iterations == settings.iterations
     assert torch.equal(halted, straight)
 
 
-def test_a_checkpoint_of_another_device_is_refused(tmp_path, data):
+def test_a_checkpoint_of_another_device_or_of_other_settings_is_refused(tmp_path, data):
     kept = {"settings": FEW.model_dump_json(), "states": [], "device": "cuda"}
     checkpoints.save(tmp_path / "other.checkpoint", kept)
     with pytest.raises(UserError, match="on another device"):
+        trained(tmp_path / "other", data)
+    checkpoints.save(tmp_path / "other.checkpoint", {"settings": "{}"})
+    with pytest.raises(UserError, match="other settings"):
         trained(tmp_path / "other", data)
 
 
 def test_iterations_without_finite_losses_change_nothing_and_are_told(
     tmp_path, data, recorded, monkeypatch
 ):
-    """Points whose losses are not finite: nothing is learnt, and the training says so."""
     monkeypatch.setattr(training, "_MOST_SKIPPED", FEW.iterations - 1)
     learnt = []
     losses = training._Trainer._losses
@@ -347,8 +361,7 @@ def test_matrices_become_nearly_orthogonal_and_what_fills_them_up_stays_zero():
     assert (found[1, :, 20:] == 0.0).all()
     for each in (found[0], found[1, :7, :20]):
         values = torch.linalg.svdvals(each)
-        assert values.min() > 0.4
-        assert values.max() < 1.6
+        assert 0.4 < values.min() <= values.max() < 1.6
 
 
 # -- on a GPU --------------------------------------------------------------------------------------
@@ -382,22 +395,7 @@ def test_a_recording_is_what_it_has_recorded(tmp_path, data, gpu, settings, prec
 def test_a_gpu_goes_on_where_it_was(tmp_path, data, gpu, monkeypatch):
     there = FEW.model_copy(update={"device": "cuda"})
     straight, _ = trained(tmp_path / "straight", data, there)
-
-    class Stopped(Exception):
-        pass
-
-    def stop(self):
-        iterate(self)
-        if self.iteration == 25:
-            self.save()
-            raise Stopped
-
-    iterate = training._Trainer._iterate
-    monkeypatch.setattr(training._Trainer, "_iterate", stop)
-    with pytest.raises(Stopped):
-        trained(tmp_path / "halted", data, there)
-    monkeypatch.setattr(training._Trainer, "_iterate", iterate)
-    halted, card = trained(tmp_path / "halted", data, there)
+    halted, card = halted_and_gone_on(tmp_path, data, monkeypatch, there)
     assert card.iterations == FEW.iterations
     distance = torch.linalg.vector_norm(halted - straight)
     assert distance < 0.02 * torch.linalg.vector_norm(straight)

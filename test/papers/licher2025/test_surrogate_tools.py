@@ -3,10 +3,9 @@
 import json
 import re
 
-import numba
 import pytest
 import torch
-from surrogate_models import SMALL, quick_fits, small_network
+from kit.surrogates import SMALL, quick_fits, small_network
 
 from softcr_models.surrogate import files
 from softcr_papers.licher2025 import train
@@ -19,12 +18,9 @@ FEW = SMALL.model_copy(update={"iterations": 30, "trajectories": 24, "noisy_samp
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    threads = numba.get_num_threads(), torch.get_num_threads()
+def quick(one_thread):
     with quick_fits():
         yield
-    numba.set_num_threads(threads[0])
-    torch.set_num_threads(threads[1])
 
 
 def test_train_writes_weights_card_and_log(tmp_path, monkeypatch, capsys):

@@ -97,21 +97,6 @@ def test_innovations_are_as_large_as_the_noises_say(model):
     assert np.mean(nis[200:]) == pytest.approx(6.0, abs=0.4)
 
 
-def test_all_points_go_through_the_model_in_one_call(model, monkeypatch):
-    shapes = []
-    motion = ConstantCurvatureModel.motion
-
-    def counted(self, q, *others):
-        shapes.append(q.shape)
-        return motion(self, q, *others)
-
-    monkeypatch.setattr(ConstantCurvatureModel, "motion", counted)
-    estimator = CcEstimator(model)
-    estimator.start(0.0)
-    estimator.update(np.zeros(3), np.zeros(6), DT)
-    assert shapes == [(15, 3), (15, 3)]
-
-
 def test_the_step_is_semi_implicit_euler(model):
     """(8) by hand, for a filter so sure of its state that all sigma points coincide."""
     tiny = dict.fromkeys(("coordinate_deviation", "rate_deviation"), 1e-12)

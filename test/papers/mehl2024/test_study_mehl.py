@@ -1,25 +1,20 @@
 """The study of Mehl et al. in a short form: plant, identification, scores, table."""
 
-import io
 import json
 
 import numpy as np
 import pytest
-from rich.console import Console
+from kit.studies import rows_of
 from scipy.integrate import solve_ivp
 
-from softcr_models.errors import UserError
 from softcr_papers.mehl2024.dynamics import ConstantCurvatureModel
 from softcr_papers.mehl2024.identification import FITTED, identified
 from softcr_papers.mehl2024.studies.base_sensor_filter import CC_UKF, IDENTIFIED, ROD_UKF, scores
 from softcr_papers.mehl2024.studies.filters import FILTERS, PUBLISHED, corrected, see_as_rod
 from softcr_papers.mehl2024.studies.plant import DT, sensed_run, table_one_robot
-from softcr_runtime.settings.node_settings import build_settings
 from softcr_studies.frame.catalogue import load_study
-from softcr_studies.frame.runner import Runner
 from softcr_studies.frame.study import Metric
 from softcr_studies.frame.table import Row
-from softcr_studies.frame.workers import LocalWorkers
 
 NAME = "mehl2024/base-sensor-filter"
 HEIGHT = 0.024
@@ -204,43 +199,23 @@ def test_the_rod_takes_part_once_it_is_asked_for():
 
 
 def test_the_study_in_short(tmp_path):
-    settings = build_settings(load_study(NAME).settings, {"seeds": 2, "parts": 2, "seconds": 2.5})
-    runner = Runner(tmp_path, LocalWorkers(1), console=Console(file=io.StringIO()))
-    directory = runner.run(NAME, settings)
+    rows, directory = rows_of(NAME, tmp_path, seeds=2, parts=2, seconds=2.5)
     assert {"worst_part.png", "tip_errors.png"} <= {path.name for path in directory.iterdir()}
-    content = json.loads((directory / "table.json").read_text())
-    rows = {(row["case"], row["method"], row["quantity"]): row for row in content["rows"]}
     assert {method for case, method, _ in rows if case == IDENTIFIED} == set(FILTERS)
-    assert rows["2 parts of 2.5 s", "plant", "max velocity"]["mean"] == pytest.approx(275, rel=0.2)
+    assert rows["2 parts of 2.5 s", "plant", "max velocity"].mean == pytest.approx(275, rel=0.2)
     required = IDENTIFIED, CC_UKF
     for quantity, limit in (
         ("NRMSE mean", 12.0), ("tip error", 3.1), ("tip velocity error", 57.5),
         ("parts not converged", 0.0),
     ):  # fmt: skip
         row = rows[(*required, quantity)]
-        assert row["mean"] <= limit
-        assert row["mark"] in ("goal", "pass")
-    assert rows[(*required, "tip error")]["published"] == {"simulation": 3.1, "bench": 5.2}
-    assert rows[(*required, "tick")]["published"] == {"bench": pytest.approx(0.593, abs=1e-3)}
+        assert row.mean <= limit
+        assert row.mark in ("goal", "pass")
+    assert rows[(*required, "tip error")].published == {"simulation": 3.1, "bench": 5.2}
+    assert rows[(*required, "tick")].published == {"bench": pytest.approx(0.593, abs=1e-3)}
     model = {name: rows["identified model", "one mass", name] for name in FITTED}
-    assert model["mass"]["published"] == {"simulation": 0.16, "bench": 0.13}
-    assert model["bending_stiffness"]["mean"] == pytest.approx(505.0, rel=0.1)
+    assert model["mass"].published == {"simulation": 0.16, "bench": 0.13}
+    assert model["bending_stiffness"].mean == pytest.approx(505.0, rel=0.1)
     # with a wrong stiffness the sensor is worth most of the error
-    seeing = rows["k_θ -15 %", "CC-UKF, mass shared", "tip error"]["mean"]
-    assert seeing < 0.5 * rows["k_θ -15 %", "model alone, mass shared", "tip error"]["mean"]
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [({"seeds": 0}, "seeds"), ({"seconds": 0.1}, "seconds"), ({"parts": 0}, "parts")],
-)
-def test_mistakes_get_one_line(given, complaint):
-    with pytest.raises(UserError, match=complaint):
-        build_settings(load_study(NAME).settings, given)
-
-
-def test_an_unknown_plant_gets_one_line():
-    study = load_study(NAME)
-    cell = study.cells(study.settings(robot="nobody"))[0]
-    with pytest.raises(UserError, match="robot 'nobody': unknown"):
-        study.run(cell)
+    seeing = rows["k_θ -15 %", "CC-UKF, mass shared", "tip error"].mean
+    assert seeing < 0.5 * rows["k_θ -15 %", "model alone, mass shared", "tip error"].mean

@@ -19,8 +19,7 @@ def test_inputs_are_held_as_long_as_asked():
     excitation = Excitation(runs=20, steps=83, held=(4, 7))
     rows = excitation.inputs(LOW, HIGH, np.random.default_rng(1))
     assert rows.shape == (20, 83, 3)
-    assert (rows >= LOW).all()
-    assert (rows <= HIGH).all()
+    assert ((rows >= LOW) & (rows <= HIGH)).all()
     assert rows[..., 2].max() > 0.9
     for run in rows:
         changes = np.flatnonzero((np.diff(run, axis=0) != 0.0).any(axis=1)) + 1

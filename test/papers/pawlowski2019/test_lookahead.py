@@ -2,16 +2,7 @@
 
 import numpy as np
 import pytest
-from linear_models import (
-    PERIOD,
-    CurvedModel,
-    LinearModel,
-    TendonModel,
-    ask,
-    circle,
-    context,
-    limited,
-)
+from kit.models import PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
 from pydantic import ValidationError
 from scipy import linalg
 from scipy.optimize import lsq_linear
@@ -20,7 +11,6 @@ from softcr_control.controller import ControllerBlock
 from softcr_control.costs import CostSettings
 from softcr_control.observation import Observation
 from softcr_control.predictive.horizon import Horizon
-from softcr_control.reference.references import Reference
 from softcr_models.errors import UserError
 from softcr_papers.pawlowski2019.lookahead.held_steps import HeldSteps, Linear
 from softcr_papers.pawlowski2019.lookahead.ilqr import Ilqr
@@ -38,7 +28,6 @@ RANDOM = np.random.default_rng(11)
 
 
 def system(nz=6, m=2, outputs=3):
-    """A stable random system and its cost."""
     a = RANDOM.normal(size=(nz, nz))
     a *= 0.95 / np.abs(linalg.eigvals(a)).max()
     c = RANDOM.normal(size=(outputs, nz))
@@ -188,8 +177,7 @@ def test_a_command_is_held_over_its_step_and_keeps_the_limits(kind):
     for tick in range(9):
         reference = circle(tick * PERIOD, 14)
         answer = ask(controller, STATE, reference, before)
-        assert (answer.pressures >= inputs.low).all()
-        assert (answer.pressures <= inputs.high).all()
+        assert ((inputs.low <= answer.pressures) & (answer.pressures <= inputs.high)).all()
         step = np.abs(answer.pressures - before)
         assert (step <= inputs.rate * PERIOD * (1 + 1e-9)).all()
         before = answer.pressures
@@ -199,35 +187,6 @@ def test_a_command_is_held_over_its_step_and_keeps_the_limits(kind):
     assert np.abs(np.diff(sent[::3], axis=0)).max() > 1e3
 
 
-@KINDS
-def test_tendons_without_a_lag_reach_a_setpoint(kind):
-    model = TendonModel()
-    held = np.array([0.02, 0.09])
-    goal = model.tip_positions(model.equilibrium(held, None)[None], None)[0]
-    weights = CostSettings(input_rate=1e-4, tip_position=1e6)
-    controller = kind(context(model), kind.Settings(costs=weights))
-    felt = active = np.array([0.0, 0.02])
-    state = model.equilibrium(felt, None)
-    for k in range(70):
-        reference = Reference(k * PERIOD, PERIOD, None, np.tile(goal, (controller.rows, 1)))
-        answer = ask(controller, state, reference, felt).pressures
-        state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
-        felt, active = active, answer
-    assert model.tip_positions(state[None], None)[0] == pytest.approx(goal, abs=1e-4)
-    assert answer == pytest.approx(held, abs=1e-3)
-
-
-@KINDS
-def test_a_state_that_is_no_number_is_a_fallback_and_the_next_plan_recovers(kind):
-    controller, _ = made(kind, horizon=4, step_ticks=1)
-    good = ask(controller, STATE, circle(0.0, 12), MEASURED)
-    broken = ask(controller, np.full(5, np.nan), circle(PERIOD, 12), MEASURED)
-    assert not good.fallback
-    assert broken.fallback
-    assert np.isfinite(broken.pressures).all()
-    assert not ask(controller, STATE, circle(2 * PERIOD, 12), MEASURED).fallback
-
-
 def test_as_printed_the_target_is_an_equilibrium_and_inputs_count_from_zero():
     controller, _ = made(Lqr, horizon=4, step_ticks=1, form="printed")
     command = ask(controller, STATE, circle(0.0, 12), MEASURED)
@@ -235,19 +194,10 @@ def test_as_printed_the_target_is_an_equilibrium_and_inputs_count_from_zero():
     assert not command.fallback
 
 
-@pytest.mark.parametrize(
-    ("numbers", "words"),
-    [
-        ({"horizon": 0}, "greater than or equal to 2"),
-        ({"step_ticks": 0}, "greater than or equal to 1"),
-        ({"horizon": 7, "step_ticks": 2}, "horizon 7 must be a multiple of step_ticks 2"),
-        ({"perturbation": 0.0}, "greater than 0"),
-    ],
-)
 @KINDS
-def test_settings_that_make_no_horizon_are_refused(kind, numbers, words):
-    with pytest.raises(ValidationError, match=words):
-        kind.Settings(**numbers)
+def test_settings_that_make_no_horizon_are_refused(kind):
+    with pytest.raises(ValidationError, match="horizon 7 must be a multiple of step_ticks 2"):
+        kind.Settings(horizon=7, step_ticks=2)
 
 
 @pytest.mark.parametrize("blocks", [(), (2, 2), (1, 0, 3)])

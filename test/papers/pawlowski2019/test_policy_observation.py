@@ -67,7 +67,6 @@ def test_observations_do_not_depend_on_the_grid(name: str) -> None:
 
 
 def observation_of_state(model: RodPrediction, states: np.ndarray) -> np.ndarray:
-    """(n,) of one state."""
     return PolicyObservation(model)(states, np.zeros((1, 3)))[0]
 
 

@@ -21,7 +21,6 @@ NO_LOADS = Loads()
 
 @cache
 def lying():
-    """The rod of Table 2.1 under gravity along -x."""
     return load_robot("tendon_arm").replace(base_orientation=(0.0, -np.pi / 2, 0.0))
 
 

@@ -45,7 +45,6 @@ def pulling(q, strains):
 
 
 def of(rod, share, frame, law=None):
-    """A muscle with a share of the rod's stiffness."""
     about = {} if law is None else {"law": law}
     return Muscle("m", frame, share * rod.stiffness, **about)
 
@@ -256,7 +255,6 @@ def test_a_cable_bends_the_rod_as_far_as_it_runs(method):
 
 
 def test_a_cable_may_begin_before_its_part():
-    """Piece by piece the cable of the whole rod."""
     whole = equilibrium(partial((0.0, np.inf)), Loads(inputs=[0.5]), points=11)
     halves = [Line("a", parallel, span=(0.0, 0.05)), Line("b", parallel, span=(0.05, 0.1))]
     rod = bare(FLOATING).with_lines(halves, 5e-3)

@@ -16,7 +16,6 @@ CAMERA, MARKS = Camera.of_robot(LENGTH, 1400), Marks.of_robot(LENGTH)
 
 
 def a_shape(turns, linear=(0.0, 0.0)):
-    """(21, 3) with a turn of each segment [deg]."""
     kappas = np.deg2rad(turns) / CHAIN.lengths
     return CHAIN.poses(np.r_[kappas[0], linear, kappas[1], linear], MARKS.places)
 

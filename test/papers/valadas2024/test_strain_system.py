@@ -1,14 +1,11 @@
 """Planar strain robots in the stack: options, messages, plant, estimator, regulator, bags, runs."""
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from domains import fresh_domain
+from kit.loops import replayed
+from kit.refusals import one_line
 
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import Reference
@@ -25,14 +22,12 @@ from softcr_papers.valadas2024.strain.strain_model import LagrangianModel, Strai
 from softcr_papers.valadas2024.strain_plant import StrainPlant, StrainPlantSettings
 from softcr_papers.valadas2024.strain_references import SETPOINTS, StrainSetpoints, StrainSines
 from softcr_papers.valadas2024.strain_regulator import StrainRegulator, StrainRegulatorSettings
-from softcr_runtime.bags.reading import Bag
-from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.topics import TRUTH
-from softcr_tools import cli
+from softcr_tools import cli, report
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 from softcr_tools.viewer.picture import Picture
@@ -92,9 +87,8 @@ def test_a_strain_robot_has_its_own_defaults_and_a_given_option_wins():
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(given, message):
-    with pytest.raises(UserError, match=message) as error:
+    with one_line(message):
         simulation_system(options_of(**given), "none")
-    assert "\n" not in str(error.value)
 
 
 def test_a_file_of_another_robot_is_refused_by_what_needs_strains():
@@ -119,28 +113,16 @@ def section_of(size):
 # --- messages -----------------------------------------------------------------------------------
 
 
-def test_torques_and_wanted_states_survive_their_messages():
+def test_states_of_another_model_are_refused():
     expected = expected_of(TWO, layout=MODEL.state)
-    assert expected.bodies == TWO.markers
-    assert expected.frame == "base"
-    wire = codec("torque/command", expected)
-    torques = np.linspace(-0.1, 0.2, 6)
-    message = wire.encode(torques, 7)
-    assert tuple(message.name) == NAMES
-    assert wire.decode(message).tobytes() == torques.tobytes()
-    states = np.arange(24.0).reshape(2, 12)
-    rows = ReferenceRows(5, 0.01, states, np.ones((2, 3)))
-    wire = codec("reference/output", expected)
-    message = wire.encode(rows, 5)
-    assert wire.decode(message).states.tobytes() == states.tobytes()
+    assert (expected.bodies, expected.frame) == (TWO.markers, "base")
+    rows = ReferenceRows(5, 0.01, np.arange(24.0).reshape(2, 12), np.ones((2, 3)))
+    message = codec("reference/output", expected).encode(rows, 5)
     assert "state.bending.1" in [field.name for field in message.fields]
-    tips_alone = replace(rows, states=None)
-    assert wire.decode(wire.encode(tips_alone, 5)).states is None
     other = LagrangianModel(load_strain_arm("pcs_one_segment"))
-    with pytest.raises(
-        MessageError, match=r"states state.bending.0, .* are not those of the model"
-    ):
-        codec("reference/output", expected_of(TWO, layout=other.state)).decode(message)
+    foreign = codec("reference/output", expected_of(TWO, layout=other.state))
+    with pytest.raises(MessageError, match=r"state.bending.0, .* are not those of the model"):
+        foreign.decode(message)
 
 
 def test_the_viewer_bends_a_robot_by_its_strains():
@@ -217,7 +199,6 @@ def test_a_seed_repeats_the_cameras_noise_and_without_commands_no_torque_acts():
 
 
 def seen(strains, robot=TWO):
-    """Poses (4, 4) of all markers by output."""
     model = LagrangianModel(robot)
     names = tuple(f"marker_{k + 1}" for k in range(robot.markers))
     state = np.r_[strains, np.zeros(len(strains))]
@@ -333,10 +314,10 @@ def test_a_reference_of_tips_alone_is_refused():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Outputs by topic and stamp of 0.8 s, whose bag is beside them; plant and file are equal."""
+    """Outputs by topic and stamp of three seconds, of a plant that is the file, and their bag."""
     log, bag = {}, tmp_path_factory.mktemp("strain") / "bag"
     run_system(
-        system_of({"simulator": QUIET | SAME}, duration=1.0),
+        system_of({"simulator": QUIET | SAME}, duration=3.0),
         lambda _, output: log.setdefault(output.topic, {}).update({output.stamp: output.value}),
         bag=bag,
     )
@@ -352,6 +333,19 @@ def test_the_regulator_bends_the_robot_to_its_setpoint(run):
     assert not plans[-1].commands[-1].any()  # the controller's last word
     torques = np.array([plan.commands[0] for plan in plans[:-1]])
     assert np.abs(np.diff(torques[-19:], axis=0)).max() < 0.02  # calm, not from limit to limit
+
+
+def test_a_run_comes_back_to_the_bit_and_is_reported(run, tmp_path):
+    _, bag = run
+    told = replayed(bag, "--controller")
+    for counts in (told["estimates"], told["commands"]):
+        assert 590 <= counts["identical"] == counts["recorded"] == counts["replayed"]
+    assert told["command_unit"] == "N m, N"
+    assert told["command_difference"]["max"] == 0.0
+    summary = report.build(bag, tmp_path)
+    assert summary["strains"]["bending_setpoint_error"] < 0.2  # [rad/m]
+    assert summary["strains"]["linear_setpoint_error"] < 0.02
+    assert summary["estimate_tip_aed_mm"] < 0.5
 
 
 def test_a_bag_is_a_motion_to_learn_from(run):
@@ -394,33 +388,3 @@ def test_the_filter_on_the_model_finds_how_the_plant_differs():
     error = last.state[:6] - truth.state[:6]
     assert np.abs(error[[0, 3]]).max() < 0.1
     assert np.abs(error[[1, 2, 4, 5]]).max() < 2e-3
-
-
-# --- nodes --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_lockstep_run_is_replayed_to_the_bit_and_reported(tmp_path):
-    own = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
-    softcr = [sys.executable, "-m", "softcr_tools.cli"]
-    words = ["up", "simulation", "--robot", "pcs_two_segments", "--mode", "lockstep"]
-    words += ["--duration", "3", "--results", str(tmp_path), "--visuals", "on"]
-    done = subprocess.run([*softcr, *words], capture_output=True, text=True, timeout=400, env=own)
-    assert done.returncode == 0, done.stdout + done.stderr
-    summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
-    assert summary["robot"] == "pcs_two_segments"
-    assert summary["node_deaths"] == []
-    assert summary["strains"]["bending_setpoint_error"] < 0.2  # [rad/m], noise and mismatch
-    assert summary["strains"]["linear_setpoint_error"] < 0.02
-    assert summary["estimate_tip_aed_mm"] < 0.5
-    signals = read_signals(Bag(tmp_path / "latest" / "bag"))
-    assert len(signals.signal(TRUTH, "state")) == 600
-    assert len(signals.signal("estimate/shape", "positions"))  # drawn for other programs
-    words = ["replay", str(tmp_path / "latest"), "--controller"]
-    done = subprocess.run([*softcr, *words], capture_output=True, text=True, timeout=400, env=own)
-    assert done.returncode == 0, done.stdout + done.stderr
-    comparison = json.loads((tmp_path / "latest" / "bag-replay" / "comparison.json").read_text())
-    for counts in (comparison["estimates"], comparison["commands"]):
-        assert 600 <= counts["identical"] == counts["recorded"] == counts["replayed"]
-    assert comparison["command_unit"] == "N m, N"
-    assert comparison["command_difference"]["max"] == 0.0
