@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from softcr_models.devices import gpu_name, resolve_device, what_cuda_lacks
 from softcr_models.errors import UserError
-from softcr_models.models import model_class
+from softcr_models.models import make_model, model_class
 from softcr_models.robots.kinds import KINDS
 from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.settings.loops import loop_of
@@ -64,6 +64,8 @@ def _check_devices(options: "RunOptions") -> None:
         known = settings_class(model_class(model)).model_fields
         if options.of(role).get("network") and "network" not in known:
             raise UserError(f"{role}.network with model {model!r}: goes with model 'ddpinn'")
+        if file := options.of(role).get("model_file"):
+            make_model(model, load_robot(options.robot, None), {"model_file": file})
         of_run = role == "controller"
         name = "device" if of_run else f"{role}.device"
         device = options.device if of_run else str(options.of(role).get("device", "cpu"))

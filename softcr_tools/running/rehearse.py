@@ -24,7 +24,6 @@ from softcr_tools.running.machine_speed import forecast
 from softcr_tools.running.run_options import PlantOptions
 from softcr_tools.running.up import run_hardware, run_virtual
 
-
 _ERRORS = "bending_factor=0.95,tip_mass_factor=1.1,tip_noise=2e-4"
 
 

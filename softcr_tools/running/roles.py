@@ -126,7 +126,9 @@ def checked(options: "RunOptions", role: str) -> Parameters:
         else:
             _block(part).settings_of(part.parameters | values)
     except UserError as error:
-        raise UserError(re.sub("^parameter(s?) ", rf"option\1 {role}.", str(error))) from None
+        # of a node they are parameters, and here options
+        line = re.sub("(?m)^parameter(s?) ", rf"option\1 {role}.", str(error))
+        raise UserError(re.sub("(?m)^parameter(s?):", rf"option\1 {role}:", line)) from None
     return values
 
 
