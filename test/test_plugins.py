@@ -166,7 +166,7 @@ def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch)
         ({"controller": f"{ROOT}/examples/joint_pid.py:Pid"}, "no class Pid there; it has "),
         ({"controller": SPRING}, "lacks command; a controller has reset, command, or is a block"),
         ({"estimator": PID}, "lacks update; a estimator has"),
-        ({"reference": "spiral"}, "reference = 'spiral': must be one of setpoint, circle"),
+        ({"reference": "spiral"}, "reference 'spiral': unknown; known are setpoint, circle"),
         ({"controller.model": "cube"}, "model 'cube': unknown; known are rod, ddpinn"),
         ({"controller.model": "nowhere.py:Cube"}, "nowhere.py:Cube"),
         ({"plant": SPRING, "plant.mass": "many"}, "option plant.mass = 'many': must be a number"),

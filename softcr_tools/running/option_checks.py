@@ -16,7 +16,7 @@ from softcr_runtime.settings.loops import loop_of
 from softcr_runtime.settings.plugin_settings import settings_class
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
-from softcr_tools.running.roles import ROLES, class_of
+from softcr_tools.running.roles import ROLES, class_of, settings_of
 
 if TYPE_CHECKING:
     from softcr_tools.running.run_options import RunOptions
@@ -39,6 +39,9 @@ def check(options: "RunOptions") -> None:
 
 
 def _check_classes(options: "RunOptions") -> None:
+    for role in ROLES:
+        if ":" in getattr(options, role, ""):
+            settings_of(options, role)
     from softcr_models.rod_model.rod_model import RodModel  # what compiles is imported here
 
     controller = class_of(options, "controller")
