@@ -76,7 +76,7 @@ def _refuse(name: str, value: str) -> None:
 
 def _options(options: RunOptions, wanted: Wanted) -> RunOptions:
     """The run's options with another controller; numbers are kept for the same one only."""
-    dropped = {"roles", "virtual", "controller"}
+    dropped = {"roles", "virtual", "controller", "params_file"}
     roles = dict(options.roles)
     if wanted.controller != options.controller:
         roles.pop("controller", None)

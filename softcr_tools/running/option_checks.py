@@ -146,6 +146,7 @@ def _check_surroundings(options: "RunOptions") -> None:
     if hasattr(settings, "surroundings"):
         told = {n: v for n, v in options.of("plant").items() if n in settings.model_fields}
         settings(**told).surroundings(load_robot(options.robot))
+    if hasattr(settings, "surroundings") or "plant" in options.nodes:
         left_out_of_preset(options)
 
 
