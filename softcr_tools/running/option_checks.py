@@ -14,9 +14,10 @@ from softcr_models.robots.kinds import KINDS
 from softcr_models.robots.robot import kind_of, load_robot
 from softcr_runtime.settings.loops import loop_of
 from softcr_runtime.settings.plugin_settings import settings_class
+from softcr_runtime.settings.registry import GOAL
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
-from softcr_tools.running.roles import ROLES, class_of, settings_of
+from softcr_tools.running.roles import OPEN_LOOP, ROLES, class_of, settings_of
 
 if TYPE_CHECKING:
     from softcr_tools.running.run_options import RunOptions
@@ -116,16 +117,20 @@ def _check_fit(options: "RunOptions") -> None:
     kinds of robots."""
     kind = kind_of(options.robot)
     whose, loop = f"robot {options.robot!r}, {KINDS[kind].words}", loop_of(kind)
-    try:
-        refuse_others(options, loop.unused, whose)
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    refuse_others(options, loop.unused, whose)
     for role in [role for role in ROLES if role in type(options).model_fields]:
         allowed = getattr(class_of(options, role), "kinds", None)
         if allowed is not None and kind not in allowed:
             words = " or ".join(KINDS[each].words for each in allowed)
             raise UserError(f"{role} = {options.named(role)!r} for {whose}: is for {words}")
     loop.check(options)
+    if options.estimator == OPEN_LOOP:
+        refuse_others(options, {"controller", "device"}, "estimator cc, which runs in open loop")
+        if options.reference in ("tip_circle", "file", GOAL) or ":" in options.reference:
+            raise UserError(
+                f"reference = {options.reference!r} with estimator 'cc': in open loop one that is "
+                "made of pressures: setpoint, circle, chirp_circle, trajectory"
+            )
 
 
 def _check_reference(options: "RunOptions") -> None:
@@ -164,8 +169,8 @@ def left_out_of_preset(options: "RunOptions") -> str:
 
 
 def refuse_others(options: "RunOptions", names: Collection[str], what: str) -> None:
-    """Raise ValueError for the first of some options that is not left at its default."""
+    """Raise UserError for the first of some options that is not left at its default."""
     for name, declared in type(options).model_fields.items():
         value = getattr(options, name)
         if name in names and value != declared.default:
-            raise ValueError(f"{name} = {value!r}: has no meaning for {what}")
+            raise UserError(f"{name} = {value!r}: has no meaning for {what}")

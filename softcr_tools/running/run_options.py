@@ -31,7 +31,6 @@ from softcr_runtime.wire.namespaces import FramePrefix, Namespace, frame_prefix
 from softcr_tools.running.option_checks import check, refuse_others
 from softcr_tools.running.roles import (
     NOBODY,
-    OPEN_LOOP,
     ROLES,
     absolute_file,
     checked,
@@ -331,15 +330,3 @@ class SimulationOptions(PlantOptions):
     def completed(self) -> "SimulationOptions":
         """See RunOptions."""
         return self if self.robot else self.model_copy(update={"robot": default_robot(self)})
-
-    @model_validator(mode="after")
-    def _open_loop_has_pressures(self) -> "SimulationOptions":
-        if self.estimator == OPEN_LOOP:
-            refuse_others(self, {"controller", "device"}, "estimator cc, which runs in open loop")
-            of_tips = ("tip_circle", "file", registry.GOAL)
-            if self.reference in of_tips or ":" in self.reference:
-                raise ValueError(
-                    f"reference = {self.reference!r} with estimator 'cc': in open loop one that is "
-                    "made of pressures: setpoint, circle, chirp_circle, trajectory"
-                )
-        return self

@@ -82,7 +82,7 @@ def test_a_strain_robot_has_its_own_defaults_and_a_given_option_wins():
     ("given", "message"),
     [
         ({"plant.errors": "payload_mass=0.1"}, "plant.errors = .*: unknown"),
-        ({"plant.loads": "tip_pull"}, "unknown; known are"),
+        ({"plant.loads": "tip_pull"}, "unknown; did you mean"),
         ({"reference": "tip_circle"}, "gives only the tip, and the regulator needs strains"),
         ({"reference": "goal"}, "gives only the tip, and the regulator needs strains"),
         ({"estimator": "cc"}, "is for a rod of soft segments"),
