@@ -203,3 +203,28 @@ def test_a_mistake_is_one_line_with_the_place_the_value_and_what_is_allowed(writ
 def test_a_file_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         hardware(str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "line"),
+    [
+        (HardwareOptions, {"optitrack": "none", "optitrack.body": "x"}, "with optitrack = 'none'"),
+        (SimulationOptions, {"visuals": "off", "visuals.rate_hz": 5.0}, "with visuals = 'off'"),
+        (
+            SimulationOptions,
+            {"mode": "virtual", "recorder.compression": "none"},
+            "for mode 'virtual', which has no nodes",
+        ),
+    ],
+)
+def test_settings_of_a_node_that_the_run_has_not_are_refused(kind, given, line):
+    with pytest.raises(UserError, match=f"^option {list(given)[1]}: has no meaning {line}$"):
+        kind.of_options(given)
+
+
+def test_help_tells_the_defaults_of_the_run():
+    of_rehearsal = RehearsalOptions.more_options({"controller": "nempc"})
+    declared = {name: each for group in of_rehearsal.values() for name, each in group.items()}
+    assert declared["valves.safety.require_operator"].default is False
+    assert declared["controller.population"].default == 64
+    assert declared["estimator.patience"].default == 2.5

@@ -17,7 +17,7 @@ from softcr_runtime.settings.plugin_settings import settings_class
 from softcr_runtime.settings.registry import GOAL
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
-from softcr_tools.running.roles import OPEN_LOOP, ROLES, class_of, settings_of
+from softcr_tools.running.roles import NOBODY, OPEN_LOOP, ROLES, class_of, settings_of
 
 if TYPE_CHECKING:
     from softcr_tools.running.run_options import RunOptions
@@ -32,6 +32,11 @@ def check(options: "RunOptions") -> None:
     _check_reference(options)
     _check_surroundings(options)
     _check_devices(options)
+    for role, given in options.roles.items():
+        if (value := getattr(options, role, "")) in (NOBODY, "off"):
+            raise UserError(
+                f"option {role}.{next(iter(given))}: has no meaning with {role} = {value!r}"
+            )
     if "budget" in options.of("controller") and getattr(options, "mode", "wall") != "wall":
         raise UserError(
             f"controller.budget in mode {getattr(options, 'mode', '')!r}: is without effect, for "

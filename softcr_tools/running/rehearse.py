@@ -95,11 +95,6 @@ def rehearse(
         replaced = [device] if getattr(options, device, "node") == "none" else []
         for name in (*replaced, *(f"{device}.{each}" for each in own & told.keys())):
             raise UserError(f"option {name}: a rehearsal brings its own devices")
-        if told and options.is_virtual:
-            raise UserError(
-                f"option {device}.{next(iter(told))}: has no meaning for mode 'virtual', which has "
-                "no protocols"
-            )
     if options.is_virtual:
         from softcr_tools.running.virtual_rehearsal import rehearsed
 

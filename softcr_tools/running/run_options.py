@@ -6,6 +6,7 @@ settings of whoever plays it: `controller.population`. A file of options is the 
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -176,11 +177,13 @@ class RunOptions(BaseModel):
         declared = declared_settings(cls)
         values = {n: v for n, v in given.items() if n in declared or "." in n}
         options = cls._chosen(cls._with_file(values)[0])
-        more = {}
+        usual, more = options.model_copy(update={"roles": {}}), {}
         for role in (*(each for each in ROLES if each in declared), *cls.nodes):
             title = f"{role} {options.named(role) if role in ROLES else ''}".strip()
-            settings = settings_of(options, role)
-            more[f"Settings of the {title}"] = {f"{role}.{n}": each for n, each in settings.items()}
+            more[f"Settings of the {title}"] = {
+                f"{role}.{name}": replace(each, default=usual.of(role).get(name, each.default))
+                for name, each in settings_of(options, role).items()
+            }
         return more
 
     @classmethod
@@ -273,6 +276,10 @@ class PlantOptions(RunOptions):
                 f"option {next(iter(given))}: has no meaning in mode {options.mode!r}; goes with "
                 f"--mode {MODE}"
             )
+        nodes = options.roles.keys() & options.nodes.keys() - {"plant"}
+        if nodes and options.is_virtual:
+            name = f"{min(nodes)}.{next(iter(options.roles[min(nodes)]))}"
+            raise UserError(f"option {name}: has no meaning for mode {MODE!r}, which has no nodes")
         virtual = build_settings(VirtualTime, given, "option")
         return options.model_copy(update={"virtual": virtual}) if given else options
 
