@@ -200,6 +200,15 @@ def test_a_mistake_is_one_line_with_the_place_the_value_and_what_is_allowed(writ
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_may_tell_what_is_late(write):
+    path = write({"mode": "virtual", "controller": {"computing_ms": "5..35"}, "lost": 0.1})
+    options = SimulationOptions.of_options({"params_file": path})
+    assert (options.virtual.controller.computing_ms, options.virtual.lost) == ("5..35", 0.1)
+    path = write({"mode": "virtual", "controller": {"population": 3}})
+    with pytest.raises(UserError, match=r"params.yaml: option controller.population = 3: must"):
+        SimulationOptions.of_options({"params_file": path})
+
+
 def test_a_file_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         hardware(str(tmp_path / "none.yaml"))

@@ -18,6 +18,7 @@ from softcr_runtime.settings.registry import GOAL
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_simulation.errors.presets import errors_of
 from softcr_tools.running.roles import NOBODY, OPEN_LOOP, ROLES, class_of, settings_of
+from softcr_tools.running.virtual_options import MODE
 
 if TYPE_CHECKING:
     from softcr_tools.running.run_options import RunOptions
@@ -32,16 +33,25 @@ def check(options: "RunOptions") -> None:
     _check_reference(options)
     _check_surroundings(options)
     _check_devices(options)
+    mode = getattr(options, "mode", "wall")
     for role, given in options.roles.items():
-        if (value := getattr(options, role, "")) in (NOBODY, "off"):
-            raise UserError(
-                f"option {role}.{next(iter(given))}: has no meaning with {role} = {value!r}"
-            )
-    if "budget" in options.of("controller") and getattr(options, "mode", "wall") != "wall":
+        full, value = f"option {role}.{next(iter(given))}", getattr(options, role, "")
+        if value in (NOBODY, "off"):
+            raise UserError(f"{full}: has no meaning with {role} = {value!r}")
+        if mode == MODE and role in options.nodes and role != "plant":
+            raise UserError(f"{full}: has no meaning for mode {mode!r}, which has no nodes")
+    if "budget" in options.of("controller") and mode != "wall":
         raise UserError(
-            f"controller.budget in mode {getattr(options, 'mode', '')!r}: is without effect, for "
-            "there a tick computes to its end; must be left out, or the mode be wall"
+            f"controller.budget in mode {mode!r}: is without effect, for there a tick computes to "
+            "its end; must be left out, or the mode be wall"
         )
+
+
+def check_mode(options: "RunOptions", name: str) -> None:
+    """Raise UserError for an option of virtual time where time is not virtual."""
+    mode = getattr(options, "mode", "wall")
+    if mode != MODE:
+        raise UserError(f"option {name}: has no meaning in mode {mode!r}; goes with --mode {MODE}")
 
 
 def _check_classes(options: "RunOptions") -> None:

@@ -29,7 +29,7 @@ from softcr_runtime.settings.node_settings import (
     parsed,
 )
 from softcr_runtime.wire.namespaces import FramePrefix, Namespace, frame_prefix
-from softcr_tools.running.option_checks import check, refuse_others
+from softcr_tools.running.option_checks import check, check_mode, refuse_others
 from softcr_tools.running.roles import (
     NOBODY,
     ROLES,
@@ -42,7 +42,6 @@ from softcr_tools.running.simulation_defaults import default_plant_errors, defau
 from softcr_tools.running.virtual_options import MODE, VirtualTime
 
 Options = TypeVar("Options", bound="RunOptions")
-_Plant = TypeVar("_Plant", bound="PlantOptions")
 
 _A_PLACE = "or package.module:Class, or path/file.py:Class"
 
@@ -184,7 +183,7 @@ class RunOptions(BaseModel):
                 f"{role}.{name}": replace(each, default=usual.of(role).get(name, each.default))
                 for name, each in settings_of(options, role).items()
             }
-        return more
+        return {**more, f"On virtual time (--mode {MODE})": cls._late()}
 
     @classmethod
     def of_options(cls: type[Options], values: Mapping[str, Any]) -> Options:
@@ -209,10 +208,10 @@ class RunOptions(BaseModel):
     def _with_file(cls, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
         """Values above those of the file that they name, and the names that the file alone has."""
         path = given.get("params_file", "")
-        told = flat(read_mapping(Path(path), "parameter")) if path else {}
-        # a role's name and its settings stand below one word
-        told = {role if name == f"{role}.{role}" else name: value for name, value in told.items()
-                for role in (name.partition(".")[0],)}  # fmt: skip
+        told: dict[str, Any] = {}
+        for name, value in (flat(read_mapping(Path(path), "parameter")) if path else {}).items():
+            role, _, setting = name.partition(".")  # below one word stand its name and settings
+            told[role if setting == role else name] = value
         return told | dict(given), told.keys() - given.keys()
 
     @classmethod
@@ -220,19 +219,32 @@ class RunOptions(BaseModel):
         """Options whose roles hold what was given as it is."""
         if robot := values.get("robot", ""):
             values = loop_of(kind_of(robot)).defaults(values) | dict(values)
-        declared, own, roles = declared_settings(cls), dict[str, Any](), dict[str, Any]()
+        late = cls._late()
+        declared = declared_settings(cls) | late
+        own, virtual, roles = dict[str, Any](), dict[str, Any](), dict[str, Any]()
         for name, value in values.items():
             role, dot, setting = name.partition(".")
-            if dot and (role in ROLES or role in cls.nodes):
+            if isinstance(value, str) and name in declared:
+                value = parsed(declared[name], value, f"option {name}")
+            if name in late:
+                virtual[name] = value
+            elif dot and (role in ROLES or role in cls.nodes):
                 roles.setdefault(role, {})[setting] = value
-            elif isinstance(value, str) and name in declared:
-                own[name] = parsed(declared[name], value, f"option {name}")
             else:
                 own[name] = value
         options = build_settings(cls, own, "option").model_copy(update={"roles": roles})
+        if virtual:
+            check_mode(options, next(iter(virtual)))
+            told = {"virtual": build_settings(VirtualTime, virtual, "option")}
+            options = options.model_copy(update=told)
         options = options.completed()
         load_robot(options.robot, options.kinds)
         return options
+
+    @classmethod
+    def _late(cls) -> dict[str, Setting]:
+        """What can be late and lost, where time can be virtual."""
+        return declared_settings(VirtualTime) if "virtual" in cls.model_fields else {}
 
     @model_validator(mode="after")
     def _nobody_computes(self) -> "RunOptions":
@@ -251,37 +263,6 @@ class PlantOptions(RunOptions):
     def is_virtual(self) -> bool:
         """Whether time is virtual, and the run one process without nodes."""
         return self.mode == MODE
-
-    @classmethod
-    def more_options(cls, given: Mapping[str, Any]) -> dict[str, dict[str, Setting]]:
-        """See RunOptions; and what can be late and lost on virtual time."""
-        late = declared_settings(VirtualTime)
-        others = {name: value for name, value in given.items() if name not in late}
-        return super().more_options(others) | {f"On virtual time (--mode {MODE})": late}
-
-    @classmethod
-    def of_options(cls: type[_Plant], values: Mapping[str, Any]) -> _Plant:
-        """See RunOptions; `virtual` is made of what is said of virtual time."""
-        values, _ = cls._with_file(values)
-        declared = declared_settings(VirtualTime)
-        given = {
-            name: parsed(declared[name], value, f"option {name}")
-            if isinstance(value, str) else value
-            for name, value in values.items()
-            if name in declared
-        }  # fmt: skip
-        options = super().of_options({n: v for n, v in values.items() if n not in given})
-        if given and not options.is_virtual:
-            raise UserError(
-                f"option {next(iter(given))}: has no meaning in mode {options.mode!r}; goes with "
-                f"--mode {MODE}"
-            )
-        nodes = options.roles.keys() & options.nodes.keys() - {"plant"}
-        if nodes and options.is_virtual:
-            name = f"{min(nodes)}.{next(iter(options.roles[min(nodes)]))}"
-            raise UserError(f"option {name}: has no meaning for mode {MODE!r}, which has no nodes")
-        virtual = build_settings(VirtualTime, given, "option")
-        return options.model_copy(update={"virtual": virtual}) if given else options
 
     @model_validator(mode="after")
     def _all_is_in_one_process(self) -> "PlantOptions":
