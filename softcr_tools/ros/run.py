@@ -82,7 +82,7 @@ def run(
             separated by commas; empty: info.
 
     Raises:
-        UserError: one line about a value that is not allowed, or a file that cannot be used.
+        UserError: one line about a value that is not allowed.
     """
     given = dict(parameters.values)
     build_settings(settings_of(node, given), given, "option")
