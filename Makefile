@@ -5,8 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/softcr.stamp
 
-# Whatever is given on make's command line becomes an option of softcr: make sim POPULATION=512 is
-# softcr up simulation --population=512. What has no such option is refused there.
+# Whatever is given on make's command line becomes an option of softcr:
+# make sim CONTROLLER.POPULATION=512 is softcr up simulation --controller.population=512. What has
+# no such option is refused there.
 GIVEN = $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 OPTIONS = $(foreach name,$(filter-out ARGS PYTHON,$(GIVEN)),--$(shell echo '$(name)' | tr A-Z_ a-z-)='$($(name))')
 

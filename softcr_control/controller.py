@@ -128,7 +128,6 @@ class ControllerBlock(BlockBase):
     name = "controller"
     Settings = ControllerBlockSettings
     kinds = None
-    offered = ("budget", "substeps")
     _delay: int
     _to_rest: CommandPacket
     _venting: bool

@@ -11,6 +11,7 @@ from softcr_models.errors import UserError
 from softcr_models.files.problems import Problem, all_problems
 from softcr_models.files.yaml_files import read_mapping, yaml_path
 from softcr_runtime.settings import registry
+from softcr_runtime.settings.node_settings import Setting, declared_settings, problem_in_line
 from softcr_runtime.settings.plugin_settings import settings_class
 
 ON_APPROXIMATIONS: dict[str, Any] = {
@@ -103,7 +104,9 @@ def controller_settings(
         return kind.model_validate(values)
     except ValidationError as error:
         problems = all_problems(error, kind)
-        raise UserError("\n".join(_in_line(each, file, given) for each in problems)) from None
+        declared = declared_settings(kind)
+        lines = [_in_line(each, file, given, declared) for each in problems]
+        raise UserError("\n".join(lines)) from None
 
 
 def named_settings(
@@ -162,13 +165,16 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _in_line(problem: Problem, file: ControllerFile | None, given: Mapping[str, Any]) -> str:
+def _in_line(
+    problem: Problem,
+    file: ControllerFile | None,
+    given: Mapping[str, Any],
+    declared: Mapping[str, Setting],
+) -> str:
     asked = ", ".join(f"{name} = {value!r}" for name, value in given.items())
     if not problem.location:  # a rule between several of them
         source = f"{file.path if file else 'controller'}{f' with {asked}' * bool(asked)}"
         return f"{source}: {problem}"
     if problem.location[0] not in given and file is not None:
         return f"{file.path}: {problem}"
-    if problem.kind == "value":
-        return f"parameter {problem.field} = {problem.value!r}: {problem.reason}"
-    return f"parameter {problem}"
+    return problem_in_line(problem, declared, "parameter")

@@ -75,7 +75,6 @@ class EstimatorBlock(BlockBase):
     name = "estimator"
     Settings = EstimatorBlockSettings
     kinds = None
-    offered = ("patience", "longest_prediction", "substeps", "device")
     _last: float | None
     _last_pose: float
     _blind: bool

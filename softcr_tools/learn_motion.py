@@ -27,9 +27,9 @@ def motion(run: Path, /, *, output: Path, gain: Gain = 0.7, smoothing: Rows = 1.
     """Learn from a run how the next repetition of its motion should aim.
 
     The next run aims to the other side of each error of the tip that the cameras saw: `softcr up
-    simulation --learned FILE`. Use the same file for all repetitions. Errors that repeat fade,
-    whatever their cause; random errors and those faster than the loop remain. The filter of the
-    next run begins with the parameters at the end of this one.
+    simulation --reference.learned FILE`. Use the same file for all repetitions. Errors that repeat
+    fade, whatever their cause; random errors and those faster than the loop remain. The filter of
+    the next run begins with the parameters at the end of this one.
 
     Args:
         run: a bag, or the directory of a run with its bag in bag/.

@@ -67,7 +67,7 @@ def plan(path: Path, /, *, robot: RobotName = "licher2025", output: Path = Path(
     say(console, f"deviation from the path: mean {deviation.mean():.2f} mm, "
         f"largest {deviation.max():.2f} mm at {deviation.argmax() * PERIOD:.2f} s")  # fmt: skip
     say(console, f"at a limit of an input {100 * touching.any(axis=1).mean():.1f} % of the time")
-    say(console, f"follow it with: softcr up simulation --reference file --reference-file {output}")
+    say(console, f"follow it with: softcr up simulation --reference file --reference.file {output}")
     return 0
 
 

@@ -99,7 +99,7 @@ def test_a_name_twice_is_refused():
 
 
 def estimator_of(path, **texts):
-    options = SimulationOptions.of_options({"learned": str(path), **texts})
+    options = SimulationOptions.of_options({"reference.learned": str(path), **texts})
     parts = simulation_system(options, path.parent / "bag").parts
     return next(part.parameters for part in parts if part.name == "estimator")
 

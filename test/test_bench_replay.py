@@ -81,7 +81,7 @@ class Bench(BlockBase):
 def recorded(tmp_path_factory):
     """What the bench told and the blocks answered, and the bag."""
     bag = tmp_path_factory.mktemp("bench") / "bag"
-    words = {"duration": str(DURATION), "population": "32", "reference": "tip_circle"}
+    words = {"duration": str(DURATION), "controller.population": "32", "reference": "tip_circle"}
     system = hardware_system(HardwareOptions.of_options(words), bag)
     bench, sent = Bench(load_robot("licher2025"), NodeSettings(rate_hz=RATE)), []
     wires = {

@@ -77,7 +77,7 @@ def test_a_mistake_is_one_line_and_exit_code_two(words, line, capsys):
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_can_complete_commands_and_options(shell):
     script = cli.app.generate_completion(shell=shell)
-    for word in ("verify-surrogate", "plant-intervals", "no-deadman-switch", "lockstep"):
+    for word in ("verify-surrogate", "plant.intervals", "no-deadman-switch", "lockstep"):
         assert word in script
 
 
@@ -88,7 +88,7 @@ def test_a_shell_can_complete_commands_and_options(shell):
         ("up simulation --robot", {"licher2025", "two_segments", "./mine.yaml"}),
         ("up simulation --controller", {"nempc", "rod_mpc", "none"}),
         ("up hardware --reference", {"circle", "goal"}),
-        ("up simulation --obstacles", {"ball"}),
+        ("up simulation --plant.obstacles", {"ball"}),
         ("identify run.csv --robot", {"tendon_arm", "./mine.yaml"}),
         ("doctor simulation --robot", {"licher2025"}),
         ("study run", {"speed/rod", "robustness/fair"}),

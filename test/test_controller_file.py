@@ -73,7 +73,7 @@ def test_knots_keep_their_places_under_another_horizon(tmp_path):
         ("segments: 7", {"horizon": 4}, "mine.yaml with horizon = 4: segments 7 must be below"),
         ("segments: 7\nhorizon: 4", {}, "mine.yaml: segments 7 must be below horizon 4"),
         ("horizon: 4", {"segments": 7}, "with segments = 7: segments 7 must be below horizon 4"),
-        ("{}", {"horizon": 1}, "^parameter horizon = 1: .*greater than or equal to 2"),
+        ("{}", {"horizon": 1}, "^parameter horizon = 1: .*a whole number from 2 to 400"),
         ("population: 1", {}, "mine.yaml: population: 1 is not allowed: .*equal to 8"),
         ("population: many", {}, "population: 'many' is not allowed"),
         ("popluation: 10", {}, "popluation: unknown field; did you mean population. allowed are "),

@@ -105,7 +105,7 @@ def test_only_what_a_run_needs_is_compiled(bare_machine):
         (load_robot("pcs_one_segment", ("strain",)), {}, [OF_STRAINS]),
     ):
         assert warm_up.needed_kernels(robot, **around) == expected
-    assert main(["up", "simulation", "--robot", "two_segments", "--obstacles", "ball"]) == 2
+    assert main(["up", "simulation", "--robot", "two_segments", "--plant.obstacles", "ball"]) == 2
     asked = compiler.calls[0][0][4:]
     assert asked == ["rod", "fittings", "contact", *OTHERS[1:]]
     for name in asked[:1]:
@@ -123,7 +123,7 @@ def test_only_what_a_run_needs_is_compiled(bare_machine):
     ("values", "more"),
     [
         ({}, ["rod", "chain", *OTHERS]),
-        ({"plant_errors": "same_structure"}, ["rod", "chain", *OTHERS[1:]]),
+        ({"plant.plant_errors": "same_structure"}, ["rod", "chain", *OTHERS[1:]]),
         ({"estimator": "cc"}, ["rod", "constant_curvature", *OTHERS[1:]]),
     ],
 )

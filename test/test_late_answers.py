@@ -50,8 +50,8 @@ def run(computing, seconds=SECONDS):
     """(times (T,) [s], tips (T, 3), reference tips (T, 3) [m], commands played (T, 3) [Pa], the
     controller's block) of the shipped system with a controller that computes for so long."""
     options = SimulationOptions(
-        robot="licher2025", controller="rod_mpc", plant_errors="same_structure", seed=1,
-        duration=seconds, mode="wall",
+        robot="licher2025", controller="rod_mpc", seed=1, duration=seconds, mode="wall",
+        roles={"plant": {"plant_errors": "same_structure"}},
     )  # fmt: skip
     system = simulation_system(options, "none")
     parts = tuple(

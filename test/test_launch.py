@@ -64,23 +64,19 @@ def words_of(system, **chosen):
 )
 def test_the_launch_arguments_are_the_options_of_softcr_up(system, kind):
     arguments = {each.name for each in description_of(system).get_launch_arguments()}
-    assert arguments == {*kind.model_fields, *OWN} - {"plugin_settings"}
+    assert arguments == {*kind.model_fields, *OWN} - {"roles", "virtual"}
 
 
 def test_what_is_chosen_becomes_the_words_of_softcr_up():
-    words = words_of(
-        "simulation", duration="7", tip_noise_mm="0.5", args="--plant.mass 2", results="here"
-    )
+    words = words_of("simulation", duration="7", seed="5", args="--plant.mass 2", results="here")
     assert words[:5] == [sys.executable, "-m", "softcr_tools.cli", "up", "simulation"]
-    assert words[5:] == [
-        *("--results=here", "--duration=7", "--tip-noise-mm=0.5", "--plant.mass", "2")
-    ]
+    assert words[5:] == [*("--results=here", "--duration=7", "--seed=5", "--plant.mass", "2")]
 
 
 def test_defaults_are_left_to_softcr_up():
     assert words_of("simulation")[5:] == ["--results=results/sim"]
     texts = {name: str(value) for name, value in SimulationOptions().model_dump().items()}
-    texts.pop("plugin_settings")
+    texts = {n: text for n, text in texts.items() if n not in ("roles", "virtual")}
     assert SimulationOptions.of_options(texts) == SimulationOptions()
 
 
@@ -156,8 +152,13 @@ def test_a_run_ends_well_whose_launch_was_killed(tmp_path):
 
 
 def test_a_wrong_argument_is_told_in_one_line_and_starts_nothing(tmp_path):
-    with Launched("simulation.launch.py", tmp_path / "results", "population:=3") as launch:
+    with Launched(
+        "simulation.launch.py", tmp_path / "results", "args:=--controller.population 3"
+    ) as launch:
         assert launch.exit_code() == 1
-    assert "(exit code 2): options: population = 3: must be a whole number from 8" in launch.output
+    assert (
+        "(exit code 2): option controller.population = 3: must be a whole number from 8"
+        in launch.output
+    )
     assert "Traceback" not in launch.output
     assert not list(tmp_path.glob("results/*"))

@@ -42,7 +42,7 @@ def machine(monkeypatch, cores=2.0, **periods):
 
 
 def fit(options, told, anyway=False):
-    return fitted(options, lambda short, _: short, told.append, anyway)
+    return fitted(options, lambda short: short, told.append, anyway)
 
 
 def test_a_nempc_that_nobody_asked_for_gives_way(monkeypatch):
@@ -52,7 +52,7 @@ def test_a_nempc_that_nobody_asked_for_gives_way(monkeypatch):
     asked_for = wanted(controller="nempc")
     assert fit(asked_for, told) is asked_for
     assert told[-1].endswith("nempc answers every fourth estimate")
-    assert fit(wanted(population=64), told).controller == "nempc"
+    assert fit(wanted(roles={"controller": {"population": 64}}), told).controller == "nempc"
     told = machine(monkeypatch, nempc=1.5)  # every second estimate: the cheaper one is better
     assert fit(wanted(), told).controller == "rod_mpc"
     by_default = wanted()
@@ -103,29 +103,29 @@ def test_who_has_less_than_its_threads_computes_for_a_shorter_time(monkeypatch):
     monkeypatch.setattr(machine_fit, "loop_cost", lambda _: cost)
     for cores, given, budget in ((2.0, {}, None), (1.0, {}, 0.425), (1.0, {"budget": 0.3}, 0.3)):
         monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda cores=cores: cores)
-        found = fit(wanted(plugin_settings={"controller": given}), [])
-        assert found.plugin_settings["controller"].get("budget") == budget
+        found = fit(wanted(roles={"controller": given}), [])
+        assert found.of("controller").get("budget") == budget
 
 
 def test_each_part_is_timed_once_for_the_same_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
     options = wanted(controller="rod_mpc").model_copy(update={"duration": 0.3})
-    found = loop_cost(simulated(options, print))
+    found = loop_cost(simulated(options))
     assert list(found.ticks) == ["simulator", "estimator", "reference", "rod_mpc"]
     assert all(0.0 < cost.seconds < math.inf for cost in found.ticks.values())
     assert all(cost.period == pytest.approx(PERIOD) for cost in found.ticks.values())
     assert found.node > 0.0
     monkeypatch.setattr(machine_fit, "run_system", lambda *_, **__: pytest.fail("timed again"))
-    assert loop_cost(simulated(options, print)) == found
+    assert loop_cost(simulated(options)) == found
     [kept] = tmp_path.iterdir()
     kept.write_text("half a fi")  # who was stopped while it was written
     with pytest.raises(BaseException, match="timed again"):
-        loop_cost(simulated(options, print))
+        loop_cost(simulated(options))
 
 
 def test_of_a_nempc_all_candidates_are_timed_and_the_fewest_are_known(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
-    made = simulated(wanted(controller="nempc").model_copy(update={"duration": 0.3}), print)
+    made = simulated(wanted(controller="nempc").model_copy(update={"duration": 0.3}))
     cost = loop_cost(made)
     told = made.blocks[made.roles["controller"]].describe()
     assert told["candidates_median"] == cost.candidates == 1000
@@ -135,7 +135,7 @@ def test_of_a_nempc_all_candidates_are_timed_and_the_fewest_are_known(tmp_path, 
 def test_the_loop_of_the_bench_is_timed_around_an_emulated_one(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
     options = RehearsalOptions(robot="licher2025", duration=1.0, controller="rod_mpc")
-    found = loop_cost(around_a_bench(options.model_copy(update={"duration": 0.3}), print))
+    found = loop_cost(around_a_bench(options.model_copy(update={"duration": 0.3})))
     assert list(found.ticks) == ["estimator", "reference", "rod_mpc"]
     assert found.others > machine_fit.LOOKED_AT  # the valves' cycle
 

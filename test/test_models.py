@@ -45,23 +45,23 @@ def test_what_does_not_fit_is_said_in_one_line():
 
 def test_options_reach_filter_and_controller():
     for asked, expected in (
-        ({"model": "ddpinn"}, (None, "ddpinn")),
-        ({"model": "ddpinn", "filter_model": "ddpinn"}, ("ddpinn", "ddpinn")),
+        ({"controller.model": "ddpinn"}, (None, "ddpinn")),
+        ({"controller.model": "ddpinn", "estimator.model": "ddpinn"}, ("ddpinn", "ddpinn")),
         ({}, (None, None)),
     ):
         system = simulation_system(SimulationOptions.of_options(asked), Path("bag"))
         told = {node.name: node.parameters.get("model") for node in system.parts}
         assert (told["estimator"], told["nempc_controller"]) == expected
         assert told["simulator"] is None
-    for asked, told in (({}, []), ({"model": "ddpinn"}, []), ({"population": "64"}, [64])):
+    for asked, told in (({}, []), ({"controller.population": "64"}, [64])):
         nodes = simulation_system(SimulationOptions.of_options(asked), Path("bag")).parts
         assert [n.parameters["population"] for n in nodes if "population" in n.parameters] == told
-    gradient = SimulationOptions.of_options({"model": "ddpinn", "controller": "rod_mpc"})
+    gradient = SimulationOptions.of_options({"controller.model": "ddpinn", "controller": "rod_mpc"})
     (told,) = (n for n in simulation_system(gradient, Path("bag")).parts if n.name == "rod_mpc")
     assert told.parameters["model"] == "ddpinn"
     for wrong, match in (
-        ({"population": "7"}, "population = 7: must be a whole number from 8, or 0"),
-        ({"network": "x"}, "goes with model 'ddpinn'"),
+        ({"controller.population": "7"}, "population = 7: must be a whole number from 8"),
+        ({"controller.network": "x"}, "goes with model 'ddpinn'"),
     ):
         with pytest.raises(UserError, match=match):
             SimulationOptions.of_options(wrong)

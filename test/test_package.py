@@ -383,7 +383,7 @@ def test_a_wheel_and_what_it_needs_run_in_an_empty_environment(wheel, tmp_path):
            str(wheel))  # fmt: skip
     listed = run_in(place, tmp_path, "softcr", "study", "list")
     assert all(name in listed for name in study_files())
-    arguments = ("--duration", "3", "--mode", "lockstep", "--population", "64")
+    arguments = ("--duration", "3", "--mode", "lockstep", "--controller.population", "64")
     run_in(place, tmp_path, "softcr", "up", "simulation", *arguments)
     summary = json.loads((tmp_path / "results/sim/latest/summary.json").read_text())
     assert summary["tip_aed_mm"] < 5.0
@@ -428,8 +428,9 @@ def make(*arguments):
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_sim_hands_on_whatever_it_is_given():
-    names = set(SimulationOptions.model_fields) - {"plugin_settings"}
+    names = set(SimulationOptions.model_fields) - {"roles"}
     given = {name.upper(): f"value-of-{name}" for name in names} | {"RESULTS": "a place"}
+    given |= {"CONTROLLER.INPUT_TIMEOUT": "0.2"}
     words = [f"{name}={value}" for name, value in given.items()]
     command = make("-j2", "sim", *words, "ARGS=--controller.kp 3", "PYTHON=python9", "COLOUR=red")
     (line,) = [line for line in command.splitlines() if "up simulation" in line]

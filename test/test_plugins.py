@@ -106,7 +106,7 @@ def test_words_of_a_command_line_for_what_it_names(tmp_path, monkeypatch, capsys
     assert main([*words, "--controller.loud", "true", "--controller.names", "x, y"]) == 0
     (options,) = chosen
     assert options.seed == 3
-    assert options.plugin_settings == {
+    assert options.roles == {
         "controller": {"gain": 2.0, "loud": True, "names": ["x", "y"]},
         "plant": {"stiffness": 40.0},
     }
@@ -124,7 +124,7 @@ def test_settings_of_the_usual_controller_need_no_name(monkeypatch):
     chosen = []
     monkeypatch.setattr(up, "run_simulation", lambda options, *_: chosen.append(options) or 0)
     assert main(["up", "simulation", "--controller.generations", "3"]) == 0
-    assert chosen[0].plugin_settings == {"controller": {"generations": 3}}
+    assert chosen[0].roles == {"controller": {"generations": 3}}
 
 
 def test_the_estimators_block_offers_how_it_waits_and_computes(tmp_path):
@@ -138,7 +138,7 @@ def test_the_estimators_block_offers_how_it_waits_and_computes(tmp_path):
         parameters = system.part("estimator").parameters
         assert expected.items() <= parameters.items()
     with pytest.raises(
-        UserError, match=r"estimator 'rod': .*patience = 9.0: must be a number from 0.1 to"
+        UserError, match=r"option estimator.patience = 9.0: must be a number from 0.1 to"
     ):
         SimulationOptions.of_options({"estimator.patience": "9"})
     for given, patience in (({}, 2.5), ({"estimator.patience": "1.5"}, 1.5)):
@@ -166,16 +166,16 @@ def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch)
         ({"controller": f"{ROOT}/examples/joint_pid.py:Pid"}, "no class Pid there; it has "),
         ({"controller": SPRING}, "lacks command; a controller has reset, command, or is a block"),
         ({"estimator": PID}, "lacks update; a estimator has"),
-        ({"reference": "spiral"}, "reference = 'spiral': must be one of setpoint, circle"),
-        ({"model": "cube"}, "model = 'cube': must be one of rod, ddpinn"),
-        ({"model": "nowhere.py:Cube"}, "nowhere.py:Cube"),
+        ({"reference": "spiral"}, "reference 'spiral': unknown; known are setpoint, circle"),
+        ({"controller.model": "cube"}, "model 'cube': unknown; known are rod, ddpinn"),
+        ({"controller.model": "nowhere.py:Cube"}, "nowhere.py:Cube"),
         ({"plant": SPRING, "plant.mass": "many"}, "option plant.mass = 'many': must be a number"),
-        ({"plant": SPRING, "plant.mass": "99"}, "parameter mass = 99.0: must be a number above"),
+        ({"plant": SPRING, "plant.mass": "99"}, "option plant.mass = 99.0: must be a number above"),
         (
             {"plant": SPRING, "plant.colour": "red"},
-            "option plant.colour = 'red': unknown; did you mean plant.lag? known are plant.mass",
+            "option plant.colour = 'red': unknown; did you mean plant.lag? known are plant.",
         ),
-        ({"plant": SPRING, "tip_mass_factor": "1.3"}, "tip_mass_factor = 1.3: has no meaning for"),
+        ({"plant": SPRING, "plant.errors": "tip_mass_factor=1.3"}, "plant.errors = 'tip_mass"),
         ({"estimator": VELOCITY}, "needs a state and gets the tip alone"),
         ({"controller.gain": "3"}, "option controller.gain = '3': unknown"),
     ],

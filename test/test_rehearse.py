@@ -68,14 +68,16 @@ def test_the_timed_work_is_the_valve_drivers_and_does_not_fail():
 
 
 def test_few_candidates_are_the_nempcs_only():
-    assert rehearse.RehearsalOptions().population == 0
-    assert rehearse.RehearsalOptions(controller="nempc").population == 64
-    assert rehearse.RehearsalOptions(controller="nempc", population=9).population == 9
+    told = rehearse.RehearsalOptions.of_options
+    assert "population" not in told({}).of("controller")
+    assert told({"controller": "nempc"}).of("controller") == {"population": 64}
+    given = {"controller": "nempc", "controller.population": "9"}
+    assert told(given).of("controller") == {"population": 9}
 
 
 def test_devices_cannot_be_chosen(capsys):
-    assert main(["rehearse", "--interface", "eth0"]) == 2
-    assert "--interface: a rehearsal brings its own devices" in capsys.readouterr().err
+    assert main(["rehearse", "--valves.interface", "eth0"]) == 2
+    assert "option valves.interface: a rehearsal brings its own devices" in capsys.readouterr().err
 
 
 @pytest.mark.network

@@ -225,7 +225,9 @@ def simulated(tmp_path_factory) -> dict[str, Path]:
         results = tmp_path_factory.mktemp(name)
         mode = "lockstep" if name == "lockstep" else "wall"
         # in 0.7 ms nobody looks at all of 640 candidates
-        options = {"hurried": ("--population", "640", "--controller.budget", "0.05")}.get(name, ())
+        options = {
+            "hurried": ("--controller.population", "640", "--controller.budget", "0.05")
+        }.get(name, ())
         with starvation() if name == "starved" else nullcontext():
             directories[name] = simulate(
                 results, "--mode", mode, *options, with_priorities=name != "starved"
@@ -236,7 +238,7 @@ def simulated(tmp_path_factory) -> dict[str, Path]:
 def simulate(results: Path, *arguments: str, with_priorities: bool = True) -> Path:
     """The directory of a real run, with or without the right to real-time priorities."""
     given = ("--duration", "1.5", "--anyway", "--results", str(results))
-    population = () if "--population" in arguments else ("--population", "64")
+    population = () if "--controller.population" in arguments else ("--controller.population", "64")
     command = [SOFTCR, "up", "simulation", *given, *population, *arguments]
     if not with_priorities and os.geteuid() == 0 and shutil.which("setpriv"):
         command = ["setpriv", "--bounding-set", "-sys_nice", *command]
@@ -312,7 +314,7 @@ def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
 def test_a_run_with_late_answers_comes_back_to_the_bit(tmp_path, controller):
     """Answers come 20 ms after their estimate began, which is more than a period of 14.3 ms."""
     words = {"controller": controller, "mode": "wall", "reference": "tip_circle", "duration": "1.5"}
-    words |= {"population": "32"} if controller == "nempc" else {}
+    words |= {"controller.population": "32"} if controller == "nempc" else {}
     system = simulation_system(SimulationOptions.of_options(words), tmp_path / "bag")
     late = tuple(
         replace(part, computing=Computing(0.020 if part.name == system.controller else 0.002))

@@ -19,7 +19,7 @@ def options_of(**values):
 def told_and_chosen(options):
     lines = []
     chosen = with_needed_substeps(options, lines.append)
-    return lines, chosen.plugin_settings
+    return lines, chosen.roles
 
 
 @pytest.mark.parametrize("robot", ["licher2025", "tendon_arm", "two_segments"])

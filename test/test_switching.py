@@ -75,11 +75,13 @@ class Third(First):
 def exchanged(tmp_path_factory):
     """A run whose NEMPC hands over to the gradient MPC, which hands back: packets, and the bag."""
     bag = tmp_path_factory.mktemp("bags") / "run"
-    words = {"mode": "virtual", "duration": "1.6", "plant_intervals": "4", "population": "32"}
-    system = simulation_system(SimulationOptions.of_options(words), bag)
+    words = {"mode": "virtual", "duration": "1.6", "plant.intervals": "4"}
+    system = simulation_system(
+        SimulationOptions.of_options({**words, "controller.population": "32"}), bag
+    )
     first = system.part(system.controller)
     another = simulation_system(
-        SimulationOptions.of_options({**words, "controller": "rod_mpc", "population": "0"}), bag
+        SimulationOptions.of_options({**words, "controller": "rod_mpc"}), bag
     ).part("rod_mpc")
     controllers = (
         replace(first, runs="test_switching:First"),
@@ -256,22 +258,20 @@ def test_who_hands_over_is_silent_leaves_without_a_vent_and_may_go_on(asked):
 def made(words, **parameters):
     options = SimulationOptions.of_options(words)
     system = simulation_system(options, Path("bag"))
-    make = other_controller(
-        system, options, lambda each: simulation_system(each, Path("bag")), print
-    )
+    make = other_controller(system, options, lambda each: simulation_system(each, Path("bag")))
     controller = parameters.pop("controller")
     return make(Wanted(controller, parameters.pop("params_file", ""), parameters))
 
 
 def test_the_other_controller_is_that_of_a_system_of_its_own(tmp_path):
-    part = made({"seed": "4", "population": "64"}, controller="rod_mpc", damping="1e-4")
+    part = made({"seed": "4", "controller.population": "64"}, controller="rod_mpc", damping="1e-4")
     assert part.name == "rod_mpc"
     told = part.parameters
     assert (told["sends"], told["seed"], told["damping"]) == (False, 4, 1e-4)
     assert "population" not in told
-    assert made({"population": "64"}, controller="nempc").parameters["population"] == 64
+    assert made({"controller.population": "64"}, controller="nempc").parameters["population"] == 64
     file = tmp_path / "numbers.yaml"
-    file.write_text("rod_mpc: {ros__parameters: {damping: 0.001}}")
+    file.write_text("controller: {damping: 0.001}")
     named = {"switchable": f"examples/joint_pid.py:JointPid, {file}"}
     assert made(named, controller="rod_mpc", params_file=str(file)).parameters["damping"] == 1e-3
 
@@ -357,7 +357,7 @@ def live(exchanged, tmp_path_factory):
             words, env=environment, capture_output=True, text=True, timeout=600, cwd=ROOT
         )
 
-    words = ["--reference", "goal", "--population", "64", "--duration", "1200"]
+    words = ["--reference", "goal", "--controller.population", "64", "--duration", "1200"]
     with (results / "log").open("w") as log:
         up = subprocess.Popen(
             [*CLI, "up", "simulation", *words, "--results", str(results)],

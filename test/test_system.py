@@ -22,7 +22,7 @@ CHAMBERS = load_robot("licher2025").chamber_names
 # a small population: these tests are about the nodes, not about control
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
 COMMAND = [SOFTCR, "up", "simulation"]
-SMALL = ("--population", "64")
+SMALL = ("--controller.population", "64")
 
 
 def start(results, *arguments):
@@ -189,8 +189,8 @@ def test_ctrl_c_ends_cleanly_with_a_readable_bag(tmp_path):
     [
         (["--robot", "nemo"], "nemo"),
         (["--robot", "broken.yaml"], "broken.yaml"),
-        (["--population", "many"], "population"),
-        (["--reference", "file", "--reference-file", "nowhere.csv"], "nowhere.csv"),
+        (["--controller.population", "many"], "population"),
+        (["--reference", "file", "--reference.file", "nowhere.csv"], "nowhere.csv"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(tmp_path, arguments, expected):

@@ -16,6 +16,7 @@ from softcr_runtime.settings.node_settings import build_settings, declared_setti
 from softcr_tools.running import option_checks
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.option_checks import where_it_computes
+from softcr_tools.running.roles import flat
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.simulation_defaults import changes_the_plant
 from softcr_tools.running.systems import simulation_system
@@ -34,9 +35,18 @@ def parameters_of(system, name):
 @pytest.mark.parametrize(
     ("texts", "line"),
     [
-        ({"population": "3"}, "population = 3: must be a whole number from 8"),
-        ({"population": "many"}, "population = 'many': must be a whole number from 0"),
-        ({"population": "512.5"}, "population = '512.5': must be a whole number from 0"),
+        (
+            {"controller.population": "3"},
+            "option controller.population = 3: must be a whole number",
+        ),
+        (
+            {"controller.population": "many"},
+            "option controller.population = 'many': must be a whole number from 8 to 100000",
+        ),
+        ({"controller.population": "512.5"}, "population = '512.5': must be a whole number from 8"),
+        ({"controller.populaton": "64"}, "unknown; did you mean controller.population? known are"),
+        ({"controller.seed": "64"}, "option controller.seed = '64': unknown"),
+        ({"controller.device": "cpu"}, "option controller.device = 'cpu': unknown"),
         ({"duration": "nan"}, "duration = nan: must be a number from 1"),
         ({"duration": "-5"}, "duration = -5.0: must be a number from 1"),
         ({"mode": "fast"}, "mode = 'fast': must be one of wall, lockstep"),
@@ -44,20 +54,31 @@ def parameters_of(system, name):
         ({"robot": "nobody"}, "robot 'nobody': unknown; known are dalenberg_robot1, "),
         ({"robot": "nowhere/robot.yaml"}, "robot file nowhere/robot.yaml: no such file"),
         (
-            {"robot": "dalenberg_robot1", "population": "64"},
-            "population = 64: has no meaning for robot 'dalenberg_robot1', an arm driven by",
+            {"robot": "dalenberg_robot1", "device": "auto"},
+            "device = 'auto': has no meaning for robot 'dalenberg_robot1', an arm driven by",
         ),
-        ({"payload_kg": "-0.5"}, "payload_kg = -0.5: must be a number from 0"),
+        ({"plant.errors": "payload_mass=99"}, "plant errors: payload_mass: "),
         (
-            {"robot": "dalenberg_robot1", "loads": "tip_pull"},
-            "loads = 'tip_pull': has no meaning for robot 'dalenberg_robot1', an arm",
+            {"robot": "dalenberg_robot1", "plant.loads": "tip_pull"},
+            "option plant.loads = 'tip_pull': unknown; did you mean plant.payload? known are",
         ),
-        ({"plant": "model", "loads": "tip_pull"}, "loads = 'tip_pull': has no meaning for plant"),
+        ({"robot": "dalenberg_robot1", "estimator.model": "rod"}, "this run has no estimator"),
         (
-            {"loads": "nobody"},
+            {"plant": "model", "plant.loads": "tip_pull"},
+            "option plant.loads = 'tip_pull': unknown; ",
+        ),
+        (
+            {"plant.loads": "tip_pull", "plant.plant_errors": "hard"},
+            "options plant: loads = 'tip_pull': has no meaning with plant_errors = 'hard'",
+        ),
+        (
+            {"plant.loads": "nobody"},
             "loads 'nobody': unknown; known are late_tip_pull, tip_pull, or",
         ),
-        ({"obstacles": "nobody"}, "obstacles 'nobody': unknown; known are ball, or give a .yaml"),
+        (
+            {"plant.obstacles": "nobody"},
+            "obstacles 'nobody': unknown; known are ball, or give a .yaml",
+        ),
         ({"controller.adaptation": "0.5"}, "option controller.adaptation = '0.5': unknown"),
         (
             {"robot": "dalenberg_robot1", "reference": "circle"},
@@ -66,15 +87,18 @@ def parameters_of(system, name):
         ({"estimator": "cc", "controller": "rod_mpc"}, "has no meaning for estimator cc"),
         ({"estimator": "cc", "reference": "tip_circle"}, "in open loop one that is made of"),
         ({"reference": "file"}, "a file goes with reference 'file'"),
-        ({"reference_file": "x.csv"}, "a file goes with reference 'file'"),
-        ({"model": "constant_curvature"}, "with filter_model = 'rod': the controller gets states"),
-        ({"reference": "file", "reference_file": "x.csv"}, "'x.csv': no such file"),
+        ({"reference.file": "x.csv"}, "a file goes with reference 'file'"),
+        (
+            {"controller.model": "constant_curvature"},
+            "with estimator.model = 'rod': the controller gets states",
+        ),
+        ({"reference": "file", "reference.file": "x.csv"}, "'x.csv': no such file"),
         ({"device": "gpu"}, "device = 'gpu': did you mean cpu? must be one of auto, cpu, cuda"),
         ({"device": "cuda", "controller": "none"}, "has no meaning for controller 'none'"),
         ({"device": "auto", "estimator": "cc"}, "device = 'auto': has no meaning for estimator cc"),
         ({"device": "cuda", "robot": "pcs_two_segments"}, "device = 'cuda': has no meaning for"),
         (
-            {"device": "auto", "model": "strain", "filter_model": "strain"},
+            {"device": "auto", "controller.model": "strain", "estimator.model": "strain"},
             "device = 'auto' with model 'strain': which computes on the processor alone",
         ),
     ],
@@ -94,14 +118,14 @@ def test_a_robot_file_that_is_no_yaml_is_told_by_line(tmp_path):
 
 
 def written(options):
-    """Options by name as texts, without those that stand behind roles and other names."""
-    values = options.model_dump(exclude={"plugin_settings", "virtual"})
-    return {name: str(value) for name, value in values.items()}
+    """Options by name as texts, those of roles by `role.name`."""
+    values = options.model_dump(exclude={"virtual"})
+    return {name: str(value) for name, value in (values | flat(values.pop("roles"))).items()}
 
 
 def test_options_written_out_and_read_again_are_the_same():
     options = SimulationOptions.of_options(
-        {"population": "512", "tip_noise_mm": "0.5", "mode": "lockstep"}
+        {"controller.population": "512", "plant.errors": "tip_noise=5e-4", "mode": "lockstep"}
     )
     assert SimulationOptions.of_options(written(options)) == options
 
@@ -113,9 +137,10 @@ def test_options_written_out_and_read_again_are_the_same():
         ({"controller": "rod_mpc"}, "licher2025_chain", "typical"),
         ({"controller": "ilqr"}, "licher2025", "typical"),
         ({"controller": "none"}, "licher2025", "typical"),
-        ({"model": "ddpinn", "filter_model": "ddpinn"}, "licher2025", "typical"),
-        ({"payload_kg": "0.02"}, "licher2025_chain", "same_structure"),
-        ({"plant_errors": "same_structure"}, "licher2025_chain", "same_structure"),
+        ({"controller.model": "ddpinn", "estimator.model": "ddpinn"}, "licher2025", "typical"),
+        ({"plant.loads": "tip_pull"}, "licher2025_chain", "same_structure"),
+        ({"plant.errors": "payload_mass=0.02"}, "licher2025_chain", "typical"),
+        ({"plant.plant_errors": "same_structure"}, "licher2025_chain", "same_structure"),
         ({"estimator": "cc"}, "licher2025", "same_structure"),
         ({"robot": "licher2025"}, "licher2025", "typical"),
         ({"robot": "two_segments"}, "two_segments", "same_structure"),
@@ -127,7 +152,7 @@ def test_options_written_out_and_read_again_are_the_same():
 )
 def test_the_headline_is_a_plant_that_is_not_the_model(texts, robot, errors):
     options = SimulationOptions.of_options(texts)
-    assert (options.robot, options.plant_errors) == (robot, errors)
+    assert (options.robot, options.of("plant").get("plant_errors", "")) == (robot, errors)
     assert SimulationOptions.of_options(written(options)) == options
 
 
@@ -150,9 +175,9 @@ def settings_of(part):
     "chosen",
     [
         {},
-        {"robot": "dalenberg_robot1", "payload_kg": "0.5"},
+        {"robot": "dalenberg_robot1", "plant.payload": "0.5"},
         {"estimator": "cc"},
-        {"robot": "two_segments", "payload_kg": "0.1", "loads": "tip_pull", "obstacles": "ball"},
+        {"robot": "two_segments", "plant.loads": "tip_pull", "plant.obstacles": "ball"},
     ],
 )
 def test_every_part_accepts_its_parameters(mode, chosen):
@@ -167,7 +192,7 @@ def hardware_of(**texts):
 
 def test_parts_of_the_bench_accept_their_parameters_and_sample_separately():
     pytest.importorskip("rclpy")
-    system = hardware_of(interface="bench0", group="239.255.42.99", seed="7")
+    system = hardware_of(seed="7", **{"valves.interface": "bench0", "optitrack.multicast": "true"})
     for part in system.parts:
         settings = settings_of(part)
         if hasattr(settings, "sampling"):
@@ -205,25 +230,26 @@ def test_an_arm_gets_its_own_nodes_and_an_arc_an_open_loop():
 
 def test_only_an_explicit_word_takes_the_deadman_s_switch_away():
     def required(**texts):
-        return parameters_of(hardware_of(**texts), "valves")["safety.require_operator"]
+        (valves,) = [part for part in hardware_of(**texts).parts if part.name == "valves"]
+        return settings_of(valves).safety.require_operator
 
     assert required()
-    assert not required(deadman="none")
-    with pytest.raises(UserError, match="deadman = '': must be one of joystick, none"):
-        hardware_of(deadman="")
+    name = "valves.safety.require_operator"
+    assert not required(**{name: "false"})
+    with pytest.raises(UserError, match=f"option {name} = '': must be true or false"):
+        hardware_of(**{name: ""})
 
 
-@pytest.mark.parametrize("option", ["duration", "population", "horizon", "plant_intervals"])
 @pytest.mark.parametrize("end", ["low", "high"])
-def test_an_option_at_its_limit_is_within_the_limits_of_the_parts(option, end):
-    limit = getattr(declared_settings(SimulationOptions)[option], end)
-    system = system_of(**{option: str(limit)}, mode="lockstep")
+def test_an_option_at_its_limit_is_within_the_limits_of_the_parts(end):
+    limit = getattr(declared_settings(SimulationOptions)["duration"], end)
+    system = system_of(duration=str(limit), mode="lockstep")
     for name in ("simulator", "reference", "nempc_controller"):
         settings_of(system.part(name))
 
 
 def test_the_gradient_controller_is_a_part_of_its_own():
-    system = system_of(controller="rod_mpc", horizon="12")
+    system = system_of(controller="rod_mpc", **{"controller.horizon": "12"})
     assert system.controller == "rod_mpc"
     assert settings_of(system.part("rod_mpc")).horizon == 12
     assert "nempc_controller" not in [part.name for part in system.parts]
@@ -231,7 +257,8 @@ def test_the_gradient_controller_is_a_part_of_its_own():
 
 @pytest.mark.parametrize("model", ["rod", "ddpinn", "constant_curvature"])
 def test_what_a_controller_listens_to_is_told_by_others(model):
-    system = system_of(controller="rod_mpc", model=model, filter_model=model, mode="lockstep")
+    models = {"controller.model": model, "estimator.model": model}
+    system = system_of(controller="rod_mpc", mode="lockstep", **models)
     made = {}
     for name in ("estimator", "reference", "rod_mpc"):
         part = system.part(name)
@@ -271,7 +298,7 @@ def test_a_rod_that_is_none_for_a_gpu_is_told_before_anything_starts(monkeypatch
 def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, model):
     monkeypatch.setattr(devices, "what_cuda_lacks", lambda library: "")
     for asked in ("cuda", "auto"):
-        system = system_of(device=asked, model=model)
+        system = system_of(device=asked, **{"controller.model": model})
         assert settings_of(system.part("nempc_controller")).device == asked
         assert settings_of(system.part("estimator")).device == "cpu"
     filtered = system_of(**{"estimator.device": "cuda"})
@@ -279,17 +306,9 @@ def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, mod
     assert settings_of(filtered.part("nempc_controller")).device == "cpu"
 
 
-def test_units_at_the_boundary():
-    system = system_of(tip_noise_mm="0.5")
-    assert parameters_of(system, "simulator")["errors"] == "tip_noise=0.0005"
-    assert parameters_of(system_of(tip_noise_mm="-0.5"), "simulator")["errors"] == ""
-
-
-def test_errors_of_the_robots_own_plant_join_those_of_the_options():
-    alone = {"plant.errors": "lever_factor=1.05"}
-    plain, both = system_of(**alone), system_of(payload_kg="0.03", **alone)
+def test_what_is_told_to_a_plant_is_its_own():
+    plain = system_of(**{"plant.errors": "lever_factor=1.05"})
     assert parameters_of(plain, "simulator")["errors"] == "lever_factor=1.05"
-    assert parameters_of(both, "simulator")["errors"] == "payload_mass=0.03,lever_factor=1.05"
     arm = system_of(robot="dalenberg_robot1", **{"plant.payload": "0.2"})
     assert parameters_of(arm, "simulator")["payload"] == 0.2
 
@@ -325,9 +344,12 @@ def test_a_system_names_exactly_its_parts(activation, controller):
     ("given", "told"),
     [
         ({}, ""),
-        ({"payload_kg": "0.05"}, "--payload-kg: the plant is same_structure"),
-        ({"tip_noise_mm": "0.5", "loads": "tip_pull"}, "--loads, --tip-noise-mm: the plant is"),
-        ({"robot": "tendon_arm", "payload_kg": "0.05"}, ""),  # which has no other plant
+        ({"plant.errors": "payload_mass=0.05"}, ""),
+        (
+            {"plant.loads": "tip_pull", "plant.obstacles": "ball"},
+            "--plant.loads, --plant.obstacles: the plant is same_structure",
+        ),
+        ({"robot": "tendon_arm", "plant.loads": "tip_pull"}, ""),  # which has no other plant
     ],
 )
 def test_an_option_that_makes_the_plant_another_one_says_so(given, told):

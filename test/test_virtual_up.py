@@ -77,8 +77,8 @@ def test_in_other_modes_what_is_of_virtual_time_is_refused(mode, capsys):
 
 
 def test_the_rehearsal_says_what_a_bench_without_protocols_has_not(capsys):
-    assert main(["rehearse", "--mode", "virtual", "--station", "regulators"]) == 2
-    assert "station = 'regulators': has no meaning for mode 'virtual'" in capsys.readouterr().err
+    assert main(["rehearse", "--mode", "virtual", "--valves.station", "regulators"]) == 2
+    assert "option valves.station: has no meaning for mode 'virtual'" in capsys.readouterr().err
     assert main(["rehearse", "--camera.missing", "6@4"]) == 2
     assert "option camera.missing: has no meaning in mode 'wall'" in capsys.readouterr().err
 
@@ -88,7 +88,7 @@ def test_options_reach_the_parts_and_their_wires():
         robot="licher2025", estimator__stops="0.1@2", controller__computing_ms="5..35",
         camera__missing="6@1/0.5", commands__missing="2@3", lost="0.01",
     )  # fmt: skip
-    system = late_system(simulated(options, pytest.fail), options)
+    system = late_system(simulated(options), options)
     computing = {part.name: part.computing for part in system.parts}
     assert (computing["rod_mpc"].shortest, computing["rod_mpc"].longest) == (0.005, 0.035)
     assert computing["estimator"].shortest == 0.002
@@ -108,10 +108,10 @@ def test_what_nobody_hears_or_plays_is_refused():
     with pytest.raises(
         UserError, match="no meaning here: nobody listens to force_torque/wrench in"
     ):
-        late_system(simulated(options, pytest.fail), options)
+        late_system(simulated(options), options)
     options = options_of(robot="dalenberg_robot1", controller="apcc", estimator__stops="1@1")
     with pytest.raises(UserError, match="no meaning here: this run has no estimator"):
-        late_system(simulated(options, pytest.fail), options)
+        late_system(simulated(options), options)
 
 
 def contents(directory):
@@ -181,7 +181,7 @@ def test_a_bench_on_virtual_time_that_vents_says_why(tmp_path, capsys):
 
 def test_frames_that_are_missing_are_so_for_valves_and_filter():
     options = options_of(RehearsalOptions, camera__missing="6@4")
-    system = late_system(rehearsed(options, pytest.fail), options)
+    system = late_system(rehearsed(options), options)
     heard = {part.name: part.wires[POSES] for part in system.parts if POSES in part.wires}
     assert heard.keys() == {"estimator", "valves"}
     assert heard["estimator"] == heard["valves"]
@@ -246,7 +246,14 @@ def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(
     tmp_path, capsys, monkeypatch
 ):
     (tmp_path / "mine.py").write_text(RAISES)
-    words = ["--robot", "licher2025", "--plant-errors", "same_structure", "--reference", "setpoint"]
+    words = [
+        "--robot",
+        "licher2025",
+        "--plant.plant-errors",
+        "same_structure",
+        "--reference",
+        "setpoint",
+    ]
     words += ["--controller", f"{tmp_path}/mine.py:Mine", "--results", str(tmp_path / "results")]
     monkeypatch.setattr("sys.argv", ["softcr", *VIRTUAL, *words])
     assert main([*VIRTUAL, *words]) == 1

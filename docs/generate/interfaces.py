@@ -25,14 +25,14 @@ _RUNS: tuple[tuple[str, dict[str, str]], ...] = (
     ("rod", _SHORT),
     (
         "rod with loads and obstacles",
-        _SHORT | {"robot": "two_segments", "loads": "tip_pull", "obstacles": "ball"},
+        _SHORT | {"robot": "two_segments", "plant.loads": "tip_pull", "plant.obstacles": "ball"},
     ),
     (
         "one section of constant curvature",
         _SHORT
         | {
-            "model": "constant_curvature",
-            "filter_model": "constant_curvature",
+            "controller.model": "constant_curvature",
+            "estimator.model": "constant_curvature",
             "plant": "model",
             "plant.plant_model": "constant_curvature",
             "reference": "tip_circle",

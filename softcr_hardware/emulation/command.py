@@ -18,7 +18,7 @@ from rich.console import Console
 
 from softcr_hardware.emulation.faults import FAULT_KINDS, FaultKind
 from softcr_models.errors import UserError
-from softcr_models.files.yaml_files import available
+from softcr_models.files.yaml_files import available, validated
 from softcr_runtime.console.terminal import complain, ended_by_signals, say, step
 from softcr_runtime.settings.command_line import command, new_app
 from softcr_runtime.settings.node_settings import Hertz
@@ -196,11 +196,8 @@ class _NetFt(_Sensor, _OneDevice):
 
 
 class _Bench(_Sensor, _Cameras, _Chambers, _Valves, _Common):
-    bending_compliance_factor: float = Field(
-        1.0, ge=0.2, le=5.0, description="bending compliance of the rod, relative to the robot file"
-    )
-    tip_mass_factor: float = Field(
-        1.0, ge=0.0, le=5.0, description="tip mass of the rod, relative to the robot file"
+    errors: str = Field(
+        "", description="plant errors of the rod and of what is seen, as NAME=VALUE,NAME=VALUE"
     )
     seed: int = Field(0, ge=0, description="seed of all noise")
     mistakes: str = Field(
@@ -447,14 +444,13 @@ def _actuator(given: Any, console: Console, with_rod: bool = True) -> "EmulatedA
         return EmulatedActuator(station, None, errors, pressure_noise)
     from softcr_models.robots.robot import load_robot
     from softcr_simulation.errors.plant_errors import PlantErrors
+    from softcr_simulation.errors.presets import errors_in_text
     from softcr_simulation.plant import SimulatedPlant
 
     with step(console, "preparing the rod"):
-        of_plant = PlantErrors.noiseless(
-            tip_noise=1e-3 * getattr(given, "tip_noise_mm", 0.0),
-            bending_factor=getattr(given, "bending_compliance_factor", 1.0),
-            tip_mass_factor=getattr(given, "tip_mass_factor", 1.0),
-        )
+        told = PlantErrors.noiseless(tip_noise=1e-3 * getattr(given, "tip_noise_mm", 0.0)).changed()
+        told |= errors_in_text(getattr(given, "errors", ""))
+        of_plant = validated(PlantErrors, told, "plant errors")
         plant = SimulatedPlant(load_robot(given.robot), of_plant, getattr(given, "seed", 0))
         plant.advance(_ROD_PERIOD)  # compiles
     from softcr_hardware.emulation.bench_mistakes import MistakenActuator

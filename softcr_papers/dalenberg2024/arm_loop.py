@@ -18,10 +18,7 @@ _MOTIONS = ("setpoint", "trajectory", "tip_circle", "file")
 class ArmLoop(Loop):
     """The cameras lead the controller, which estimates the arm's sections itself."""
 
-    unused = frozenset({
-        "controller_file", "model", "filter_model", "network", "population", "learned", "device",
-        "estimator", "horizon",
-    })  # fmt: skip
+    unused = frozenset({"device", "estimator"})
 
     def defaults(self, given: Mapping[str, Any]) -> dict[str, str]:
         return {"controller": _CONTROLLER}
@@ -41,22 +38,19 @@ class ArmLoop(Loop):
     def common(self, options: Any) -> Parameters:
         return {"rate_hz": RATE}
 
-    def parts(self, options: Any, common: Parameters) -> dict[registry.Kind, Part | None]:
+    def part(self, role: registry.Kind, options: Any, parameters: Parameters) -> Part | None:
         """No estimator; a reference of tips, and a controller that follows it."""
-        wall = common["mode"] == "wall"
-        of_reference: Parameters = common | ({"realtime_priority": 25} if wall else {})
-        of_controller: Parameters = common | ({"realtime_priority": 20} if wall else {})
-        of_controller |= {"setpoints": "paired"}
-        of_reference |= {"duration": options.duration}
-        if options.reference == registry.GOAL:
-            of_reference |= {"horizon": 1} | options.plugin_settings.get("reference", {})
-            reference = registry.part("reference", registry.GOAL, of_reference)
-            of_controller["setpoint_topic"] = "reference/output"
-        else:
-            of_reference |= {"reference": options.reference}
-            of_reference |= {"file": options.reference_file} if options.reference_file else {}
+        has_goals = options.reference == registry.GOAL
+        if role == "estimator":
+            return None
+        if role == "reference" and not has_goals:
             place = "softcr_papers.dalenberg2024.tip_block:TipReferenceBlock"
-            reference = Part("tip_reference", place, of_reference)
-        of_controller |= options.plugin_settings.get("controller", {})
-        controller = registry.part("controller", _CONTROLLER, of_controller)
-        return {"estimator": None, "reference": reference, "controller": controller}
+            return Part("tip_reference", place, {"reference": options.reference, **parameters})
+        own: Parameters = {}
+        if role == "controller":  # which draws no random numbers
+            own, parameters = {"setpoints": "paired"}, {**parameters, "seed": 0}
+        if has_goals and role == "controller":
+            own["setpoint_topic"] = "reference/output"
+        elif role == "reference":
+            own["horizon"] = 1
+        return super().part(role, options, own | parameters)

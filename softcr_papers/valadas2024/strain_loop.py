@@ -24,7 +24,7 @@ class StrainLoop(Loop):
     """A regulator of strains needs no masses and gets the strains of the shape; a predictive
     controller gets the filter that finds the model's parameters, and the weights for strains."""
 
-    unused = frozenset({"model", "filter_model", "network", "learned", "device"})
+    unused = frozenset({"device"})
 
     def defaults(self, given: Mapping[str, Any]) -> dict[str, str]:
         controller = str(given.get("controller", _REGULATOR))
@@ -32,7 +32,7 @@ class StrainLoop(Loop):
         if controller == _REGULATOR:
             defaults["estimator"] = "shape"
         elif controller in _WITH_FILES:
-            defaults["controller_file"] = f"{controller}_strain"
+            defaults["controller.controller_file"] = f"{controller}_strain"
         return defaults
 
     def check(self, options: Any) -> None:

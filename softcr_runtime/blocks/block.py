@@ -100,7 +100,6 @@ class BlockBase:
         name: default name of its node.
         Settings: its options; ROS parameters, `--help` and what a bag says of it follow from them.
         kinds: of robots that it is for, by name; None: every kind.
-        offered: of its settings, those that a command line offers beside those of what it runs.
         inputs, outputs: what is joined to ticks, and topics that it publishes; of the instance
             where settings change them.
         keep: which of several waiting ticks count: "every" one in order, or the "newest".
@@ -119,7 +118,6 @@ class BlockBase:
     name: ClassVar[str]
     Settings: ClassVar[type[NodeSettings]] = NodeSettings
     kinds: ClassVar[tuple[str, ...] | None] = ("rod",)
-    offered: ClassVar[tuple[str, ...]] = ()
     inputs: tuple[Input, ...] = ()
     outputs: tuple[str, ...] = ()
     keep: Literal["every", "newest"] = "every"

@@ -4,15 +4,18 @@ A live one may change while the node is configured or active, a fixed one never,
 `read_only`; the others while the node is unconfigured.
 """
 
+import array
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
 from softcr_models.errors import UserError
-from softcr_runtime.ros.parameters import as_declared, parameter_descriptor, plain_value
+from softcr_runtime.ros.parameters import parameter_descriptor
 from softcr_runtime.settings.node_settings import (
     NodeSettings,
+    Setting,
     build_settings,
     declared_settings,
     name_and_nearest,
@@ -50,7 +53,7 @@ class NodeParameters:
         node, values = self._node, setting_values(self.first)
         for setting in self._declared.values():
             # a whole number given for a number was accepted, and is declared as a number
-            value = as_declared(setting, values[setting.name])
+            value = _as_declared(setting, values[setting.name])
             node.declare_parameter(
                 setting.name, value, parameter_descriptor(setting), ignore_override=True
             )
@@ -65,7 +68,7 @@ class NodeParameters:
     def values(self) -> dict[str, Any]:
         """Of all parameters that the node has now, as JSON has them."""
         parameters: Any = self._node.get_parameters_by_prefix("")
-        return {name: plain_value(parameter.value) for name, parameter in parameters.items()}
+        return {name: _plain_value(parameter.value) for name, parameter in parameters.items()}
 
     def warn_of_unused_overrides(self) -> None:
         """Of qualities of service for topics that the node does not have."""
@@ -75,7 +78,7 @@ class NodeParameters:
     def _overrides(self) -> dict[str, Any]:
         node = self._node
         given = {
-            name: plain_value(parameter.value)
+            name: _plain_value(parameter.value)
             for name, parameter in node._parameter_overrides.items()
             if not node.has_parameter(name) and not name.startswith(QOS_OVERRIDES)
         }
@@ -93,7 +96,7 @@ class NodeParameters:
 
     def _check(self, parameters: list[Parameter]) -> SetParametersResult:
         node, now = self._node, setting_values(self._node.settings)
-        given = {p.name: plain_value(p.value) for p in parameters if p.name in self._declared}
+        given = {p.name: _plain_value(p.value) for p in parameters if p.name in self._declared}
         changes = {name: value for name, value in given.items() if value != now[name]}
         self._candidate = node.settings
         if not changes:
@@ -118,3 +121,15 @@ class NodeParameters:
         if self._node.active:
             return f": first {back} deactivate, then {back} cleanup"
         return f": first {back} cleanup" if self._node.configured else ""
+
+
+def _as_declared(setting: Setting, value: Any) -> Any:
+    """A value as its parameter is declared: a whole number may be given for a number."""
+    if setting.kind != "number":
+        return value
+    return [float(element) for element in value] if setting.is_list else float(value)
+
+
+def _plain_value(value: Any) -> Any:
+    """A parameter's value as settings hold it: every kind of array is a list."""
+    return list(value) if isinstance(value, (array.array, np.ndarray, tuple)) else value

@@ -1,9 +1,5 @@
 """Settings as ROS 2 parameters."""
 
-import array
-from typing import Any
-
-import numpy as np
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
 from softcr_runtime.settings.node_settings import Setting
@@ -55,15 +51,3 @@ def changes_and_range(descriptor: ParameterDescriptor) -> tuple[str, str]:
     if not allowed and ranges:
         allowed = f"from {ranges[0].from_value:g} to {ranges[0].to_value:g}"
     return changes, allowed
-
-
-def as_declared(setting: Setting, value: Any) -> Any:
-    """A value as its parameter is declared: a whole number may be given for a number."""
-    if setting.kind != "number":
-        return value
-    return [float(element) for element in value] if setting.is_list else float(value)
-
-
-def plain_value(value: Any) -> Any:
-    """A parameter's value as settings hold it: every kind of array is a list."""
-    return list(value) if isinstance(value, (array.array, np.ndarray, tuple)) else value

@@ -132,7 +132,7 @@ RobotName = Annotated[str, completed(_robots)]
 
 def command(function: Callable[..., int]) -> Callable[..., int]:
     """A function for `app.command` whose parameters of pydantic types are options by field."""
-    return _expanded(function, lambda _: {})
+    return _expanded(function, {})
 
 
 def run(app: App, words: Sequence[str] | None = None) -> int:
@@ -165,10 +165,8 @@ def run(app: App, words: Sequence[str] | None = None) -> int:
 # --- settings as options ------------------------------------------------------------------------
 
 
-def _expanded(
-    function: Callable[..., int], more: Callable[[Any], Mapping[str, Mapping[str, "Setting"]]]
-) -> Callable[..., int]:
-    """See `command`; `more` gives what a model's `more_options` are, by title and name."""
+def _expanded(function: Callable[..., int], given: Mapping[str, Any]) -> Callable[..., int]:
+    """See `command`; with what the models' `more_options` are of what is given."""
     from softcr_runtime.settings.node_settings import declared_settings
 
     hints = get_type_hints(function, include_extras=True)
@@ -181,7 +179,8 @@ def _expanded(
             parameters.append(own.replace(annotation=Annotated[hints[own.name], shown]))
             continue
         model = models[own.name]
-        for title, settings in {"": declared_settings(model), **more(model)}.items():
+        more = model.more_options(given) if hasattr(model, "more_options") else {}
+        for title, settings in {"": declared_settings(model), **more}.items():
             for name, setting in settings.items():
                 option = _Option(own.name, title, replace(setting, name=name))
                 options[option.python_name] = option
@@ -316,8 +315,8 @@ def _prepared(app: App, words: Sequence[str]) -> tuple[list[str], App]:
         raise UserError(f"{called}: must be followed by one of {', '.join(_commands(target))}")
     function, models = getattr(target.default_command, "made_from", (run, {}))
     if any(hasattr(model, "more_options") for model in models.values()):
-        given = _given(command(function), asked[len(names) :])
-        target.default_command = _expanded(function, functools.partial(_more_options, given))
+        given = _given(target.default_command, asked[len(names) :])
+        target.default_command = _expanded(function, given)
     return _joined(words, getattr(target.default_command, "flags", set())), target
 
 
@@ -325,22 +324,19 @@ def _given(function: Any, words: Sequence[str]) -> dict[str, Any]:
     """What the words say, before all options are known; see `more_options` above."""
     given: dict[str, Any] = {}
     others: list[str] = []
-    remaining = iter(words)
-    for word in remaining:
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         option, equals, value = word.partition("=")
         if not option.startswith("--"):
             others.append(word)
         elif equals or option in function.flags:
             given[option[2:].replace("-", "_")] = value
         else:
-            given[option[2:].replace("-", "_")] = next(remaining, "")
+            has_value = remaining and not remaining[0].startswith("--")
+            given[option[2:].replace("-", "_")] = remaining.pop(0) if has_value else ""
     first = next(iter(inspect.signature(function).parameters.values()))
     return given if first.kind is inspect.Parameter.KEYWORD_ONLY else {**given, first.name: others}
-
-
-def _more_options(given: Mapping[str, Any], model: Any) -> Mapping[str, Mapping[str, "Setting"]]:
-    more: Mapping[str, Mapping[str, Setting]] = {}
-    return model.more_options(given) if hasattr(model, "more_options") else more
 
 
 def _joined(words: Sequence[str], flags: set[str]) -> list[str]:

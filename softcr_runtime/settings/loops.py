@@ -6,6 +6,7 @@ from typing import Any
 from softcr_models.plugins import load_class
 from softcr_models.robots.kinds import KINDS
 from softcr_runtime.blocks.system import Parameters, Part
+from softcr_runtime.settings import registry
 from softcr_runtime.settings.registry import Kind as Role
 
 
@@ -13,7 +14,7 @@ class Loop:
     """The usual loop: a kind whose loop differs names a class derived from this one.
 
     Attributes:
-        unused: options that have no effect, beside those of the plant that the kind's own has not.
+        unused: options of a run that have no effect.
     """
 
     unused: frozenset[str] = frozenset()
@@ -37,15 +38,18 @@ class Loop:
         """Parameters of filter and controller, about the model that they predict with."""
         return {}
 
-    def parts(self, options: Any, common: Parameters) -> dict[Role, Part | None]:
-        """The parts that play estimator, reference and controller, all three, in place of the usual
-        ones; None where nothing plays a role. Empty: the usual ones.
+    def part(self, role: Role, options: Any, parameters: Parameters) -> Part | None:
+        """The part that plays a role; None where the loop has none.
 
         Args:
-            options: of the run.
-            common: parameters of every part.
+            role: that it plays.
+            options: of the run, whose `named(role)` is a name of the registry, or a place.
+            parameters: of the part.
+
+        Raises:
+            UserError: what is named cannot be used.
         """
-        return {}
+        return registry.part(role, options.named(role), parameters)
 
 
 def loop_of(kind: str) -> Loop:

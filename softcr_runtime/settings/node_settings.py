@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.files.problems import Problem, all_problems
+from softcr_models.files.yaml_files import available
 from softcr_runtime.wire.namespaces import FramePrefix
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -229,8 +230,8 @@ def build_settings(model: type[Model], values: Mapping[str, Any], word: str = "p
     try:
         return model.model_validate(nested(values))
     except ValidationError as error:
-        problems = all_problems(error, model)
-        raise UserError("\n".join(_in_line(each, declared, word) for each in problems)) from None
+        told = (problem_in_line(each, declared, word) for each in all_problems(error, model))
+        raise UserError("\n".join(told)) from None
 
 
 def unknown_names(model: type[BaseModel], names: Iterable[str]) -> list[str]:
@@ -308,10 +309,13 @@ def _has_type(setting: Setting, value: Any) -> bool:
     )
 
 
-def _in_line(problem: Problem, declared: Mapping[str, Setting], word: str) -> str:
+def problem_in_line(problem: Problem, declared: Mapping[str, Setting], word: str) -> str:
+    """A problem with a value, in words that say what is allowed; `word` is for the value."""
     name = ".".join(part for part in problem.location if isinstance(part, str))
     if name in declared:
         return f"{word} {name} = {problem.value!r}: must be {declared[name].allowed}"
+    if problem.kind == "value":
+        return f"{word} {problem.field} = {problem.value!r}: {problem.reason}"
     # a rule between several parameters
     return f"{word}s{f' {name}' if name else ''}: {problem.reason}"
 
@@ -347,7 +351,7 @@ def _setting(name: str, field: Mapping[str, Any]) -> Setting:
     if field.get("live") and (is_list or kind == "string"):
         raise TypeError(f"setting {name}: a live one must be a number or a boolean")
     low, high = (None, None) if is_list else _range(kind, element)
-    unit = field.get("unit", "-")
+    unit, folder = field.get("unit", "-"), field.get("folder", "")
     allowed = " ".join(filter(None, [_in_words(kind, element), unit.strip("-")]))
     return Setting(
         name=name,
@@ -361,7 +365,7 @@ def _setting(name: str, field: Mapping[str, Any]) -> Setting:
         description=field.get("description", ""),
         live=field.get("live", False),
         choices=tuple(element.get("enum", ())),
-        known=tuple(field.get("known", ())),
+        known=tuple(field.get("known") or (available(folder) if folder else ())),
         condition=field.get("while", ""),
         fixed=field.get("read_only", kind == "string" and "enum" not in element),
     )

@@ -13,14 +13,11 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from pydantic.errors import PydanticUserError
-
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.plugins import in_a_line, load_class
 from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Parameters, Part
-from softcr_runtime.settings.node_settings import Setting, declared_settings
-from softcr_runtime.settings.plugin_settings import settings_class, with_default
+from softcr_runtime.settings.plugin_settings import with_default
 
 Kind = Literal["controller", "estimator", "plant", "reference"]
 
@@ -224,24 +221,3 @@ def part(kind: Kind, name: str, parameters: Parameters) -> Part:
 def runner(kind: Kind) -> type[BlockBase]:
     """The block that runs a class of a kind that is no block itself."""
     return load_class(_BLOCKS[kind], "block", BlockBase)
-
-
-def declared(kind: Kind, name: str) -> dict[str, Setting]:
-    """The settings of a class by dotted name, checked beside those of the block that runs it, and
-    those of the block that it offers.
-
-    Raises:
-        UserError: the class cannot be used, has no such settings as a node can hold, or one of them
-            has the name of the block's own.
-    """
-    found = resolve(kind, name)
-    try:
-        if issubclass(found, BlockBase):
-            return declared_settings(found.Settings)
-        block = runner(kind)
-        block.settings_model({kind: name})
-        of_block = declared_settings(block.Settings)
-        offered = {each: of_block[each] for each in block.offered}
-        return declared_settings(settings_class(found)) | offered
-    except (TypeError, PydanticUserError) as error:
-        raise UserError(f"{kind} {name!r}: {str(error).splitlines()[0]}") from None

@@ -42,7 +42,10 @@ class Chosen(BaseModel):
     @classmethod
     def more_options(cls, given: Mapping[str, Any]) -> dict[str, dict[str, Setting]]:
         """The options that every named study has."""
-        declared = [declared_settings(study.settings) for _, study in _studies(given.get("names"))]
+        named = given.get("names")
+        declared = (
+            [declared_settings(study.settings) for _, study in _studies(named)] if named else []
+        )
         if not declared:
             return {"Studies": declared_settings(StudySettings)}
         common = set.intersection(*map(set, declared))

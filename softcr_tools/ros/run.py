@@ -22,11 +22,8 @@ from softcr_runtime.settings.node_settings import (
     Setting,
     build_settings,
     declared_settings,
-    name_and_nearest,
-    unknown_names,
 )
-from softcr_runtime.settings.parameter_files import ParameterFile, as_kind, is_of_ros, origin
-from softcr_runtime.wire.namespaces import Namespace, absolute, in_namespace
+from softcr_runtime.wire.namespaces import Namespace, in_namespace
 from softcr_tools.ros.executables import NODES
 from softcr_tools.ros.participant import nearest
 
@@ -85,16 +82,14 @@ def run(
             separated by commas; empty: info.
 
     Raises:
-        UserError: one line about a value that is not allowed, or a file that cannot be used.
+        UserError: one line about a value that is not allowed.
     """
     given = dict(parameters.values)
     build_settings(settings_of(node, given), given, "option")
     levels = _levels(log_level)
-    if params_file:
-        given = _from_file(params_file, node, absolute(namespace, name or node), given)
     if use_sim_time:
         given["use_sim_time"] = True
-    words = ["--ros-args"]
+    words = ["--ros-args", *(("--params-file", params_file) if params_file else ())]
     for each, value in given.items():
         words += ["-p", f"{each}:={_yaml(value)}"]
     words += in_namespace(namespace)
@@ -116,29 +111,6 @@ def _levels(text: str) -> LogLevels:
         return LogLevels.parsed(text)
     except ValueError as error:
         raise UserError(f"option log_level = {text!r}: {error}") from None
-
-
-def _from_file(path: str, node: str, full_name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says of a node, below the options; warns of what the node does not have."""
-    file = ParameterFile.load(path)
-    said = file.of(full_name)
-    settings = settings_of(node, {**{n: each.value for n, each in said.items()}, **options})
-    declared = declared_settings(settings)
-    unknown = [name for name in unknown_names(settings, said) if not is_of_ros(name)]
-    if unknown:
-        lines = [name_and_nearest(name, declared) for name in unknown]
-        print(f"{path}: ignored, no such parameters: {'; '.join(lines)}", file=sys.stderr)
-    values = {
-        name: as_kind(declared.get(name), each.value)
-        for name, each in said.items()
-        if name not in unknown
-    }
-    merged = values | dict(options)
-    try:
-        build_settings(settings, {n: v for n, v in merged.items() if not is_of_ros(n)})
-    except UserError as error:
-        raise UserError(f"{origin(str(error), said, file, full_name)}: {error}") from None
-    return merged
 
 
 def settings_of(node: str, given: Mapping[str, Any]) -> type[NodeSettings]:

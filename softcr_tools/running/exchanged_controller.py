@@ -15,8 +15,7 @@ from softcr_runtime.blocks.block import BlockBase
 from softcr_runtime.blocks.system import Part, System
 from softcr_runtime.ros.executor.exchange import Wanted
 from softcr_runtime.settings.node_settings import declared_settings, nested_data, parsed
-from softcr_tools.running.node_parameters import system_with_file
-from softcr_tools.running.option_checks import NOBODY
+from softcr_tools.running.roles import NOBODY
 from softcr_tools.running.run_options import RunOptions
 
 _OF_THE_RUN = ("robot", "mode", "frame_prefix", "rate_hz", "sampling", "sends")
@@ -26,7 +25,6 @@ def other_controller(
     running: System,
     options: RunOptions,
     system_of: Callable[[RunOptions], System],
-    warn: Callable[[str], None],
 ) -> Callable[[Wanted], Part]:
     """What makes the part of another controller; the function raises UserError where it cannot.
 
@@ -34,13 +32,12 @@ def other_controller(
         running: the system.
         options: that it was made of.
         system_of: makes one like it of other options.
-        warn: told about what a file of parameters has for nobody.
     """
 
     def made(wanted: Wanted) -> Part:
         _check_run(options, wanted)
         changed = _options(options, wanted)
-        system = system_with_file(system_of(changed), changed, warn)
+        system = system_of(changed)
         return _told(system.part(system.controller), wanted, running)
 
     return made
@@ -69,9 +66,9 @@ def _check_run(options: RunOptions, wanted: Wanted) -> None:
 
 def _options(options: RunOptions, wanted: Wanted) -> RunOptions:
     """The run's options with another controller; numbers are kept for the same one only."""
-    dropped, roles = {"plugin_settings", "controller"}, dict(options.plugin_settings)
+    dropped = {"roles", "virtual", "controller", "params_file"}
+    roles = dict(options.roles)
     if wanted.controller != options.controller:
-        dropped |= {"controller_file", "population"}
         roles.pop("controller", None)
     given: dict[str, Any] = {n: getattr(options, n) for n in options.model_fields_set - dropped}
     given |= {f"{role}.{n}": value for role, own in roles.items() for n, value in own.items()}

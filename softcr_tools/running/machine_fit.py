@@ -160,11 +160,11 @@ def fitted(
         UserError: the loop cannot keep up, in one line with what its parts take.
     """
     cores = cores_that_can_be_had()
-    cost = loop_cost(virtual(_short(options), _unheard))
+    cost = loop_cost(virtual(_short(options)))
     fit = cost.fit(cores)
     if _is_nempc_by_default(options) and (fit.every > 1 or fit.slow):
         gentler = options.model_copy(update={"controller": GRADIENT_MPC})
-        other = loop_cost(virtual(_short(gentler), _unheard))
+        other = loop_cost(virtual(_short(gentler)))
         if not (found := other.fit(cores)).slow:
             tell(f"{GRADIENT_MPC}: {NEMPC} takes {_last(cost).words}; it needs a faster processor")
             options, cost, fit = gentler, other, found
@@ -187,15 +187,13 @@ def fitted(
 
 def _with_budget(options: Options, share: float) -> Options:
     """Whose controller computes for a share of a period at most, where nobody chose how long."""
-    settings = options.plugin_settings
-    its = {"budget": max(round(share, 3), _LEAST_BUDGET), **settings.get("controller", {})}
-    return options.model_copy(update={"plugin_settings": {**settings, "controller": its}})
+    its = {"budget": max(round(share, 3), _LEAST_BUDGET), **options.of("controller")}
+    return options.told("controller", its)
 
 
 def _is_nempc_by_default(options: RunOptions) -> bool:
     """Whether nobody chose the controller, nor a number or a file of its."""
-    its = {"controller", "controller_file", "population"} & options.model_fields_set
-    chosen = its or options.plugin_settings.get("controller")
+    chosen = "controller" in options.model_fields_set or options.roles.get("controller")
     return options.controller == NEMPC and not chosen
 
 
@@ -214,10 +212,6 @@ def _instead(options: RunOptions) -> str:
 
 def _short(options: Options) -> Options:
     return options.model_copy(update={"duration": TRIAL})
-
-
-def _unheard(line: str) -> None:
-    """Who starts the loop tells what of a parameters' file says nothing."""
 
 
 def cores_that_can_be_had() -> float:

@@ -2,81 +2,76 @@
 
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 
 from softcr_hardware.emulation.bench import cable, emulation, what_a_wire_lacks
 from softcr_hardware.ethercat.fast_core import CORE
 from softcr_models.errors import UserError
 from softcr_models.plugins import Place
+from softcr_runtime.blocks.system import Parameters
 from softcr_runtime.console.terminal import say, step
 from softcr_runtime.settings.command_line import command
-from softcr_runtime.settings.node_settings import Hertz
-from softcr_runtime.settings.registry import GRADIENT_MPC
+from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
 from softcr_tools.running.hardware_system import HardwareOptions
 from softcr_tools.running.machine_speed import forecast
-from softcr_tools.running.option_checks import refuse_others
 from softcr_tools.running.run_options import PlantOptions
 from softcr_tools.running.up import run_hardware, run_virtual
 
-_CANDIDATES = 64  # of the nempc
+_ERRORS = "bending_factor=0.95,tip_mass_factor=1.1,tip_noise=2e-4"
+
+
+class EmulatedPlant(BaseModel):
+    """The rod between the emulated devices."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    errors: str = Field(_ERRORS, description="plant errors, separated by commas: NAME=VALUE")
 
 
 class RehearsalOptions(HardwareOptions, PlantOptions):
     """The closed loop on the emulated bench."""
 
-    pressures_rate: ClassVar[float | None] = 100.0
-    """A pressure is published, received twice and recorded; two for each control period are enough:
-    the filter interpolates between them."""
+    nodes: ClassVar[Mapping[str, str]] = {
+        **HardwareOptions.nodes,
+        "plant": "softcr_tools.running.rehearse:EmulatedPlant",
+    }
+    usual: ClassVar[Mapping[str, Parameters]] = {
+        **HardwareOptions.usual,
+        # a pressure is published, received twice and recorded; two for each control period are
+        # enough: the filter interpolates between them
+        "valves": {"safety.require_operator": False, "rate_hz": 100.0},
+        # nothing in the loop hears these
+        "force_torque": {"box_rate_hz": 100.0, "rate_hz": 50.0},
+        "plant": {"errors": _ERRORS},
+    }
 
-    deadman: Literal["joystick", "none"] = Field(
-        "none", description="who must hold button 0 of safety/operator, or none"
-    )
     mode: Literal["wall", "virtual"] = Field(
         "wall",
         description="wall: real protocols, paced by the wall clock; virtual: the emulated bench in "
         "one process, as on a machine of the given speed and as fast as it computes",
     )
     controller: Place = Field(GRADIENT_MPC, min_length=1, description="controller of the robot")
-    # nothing in the loop hears these
-    force_torque_records_hz: Hertz = Field(
-        100.0, ge=1.0, le=7000.0, description="rate of the box's records"
-    )
-    force_torque_rate_hz: Hertz = Field(
-        50.0, ge=1.0, le=1000.0, description="rate of the published wrenches"
-    )
 
-    @model_validator(mode="after")
-    def _virtual_bench_is_one(self) -> "RehearsalOptions":
-        if self.is_virtual:
-            refuse_others(self, _WITHOUT_PROTOCOLS, f"mode {self.mode!r}, which has no protocols")
-        return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _few_candidates(cls, given: Any) -> Any:
-        """Two cores play bench and loop: the nempc has few candidates unless somebody says more."""
-        if isinstance(given, dict) and given.get("controller") == "nempc":
-            return {"population": _CANDIDATES} | given
-        return given
+    def of(self, role: str) -> Parameters:
+        """See RunOptions; two cores play bench and loop, so the nempc has few candidates."""
+        few: Parameters = {"population": 64}
+        fewer = few if role == "controller" and self.controller == NEMPC else {}
+        return fewer | super().of(role)
 
 
 _DEVICES = {
-    "interface", "optitrack", "optitrack_port", "local", "group", "force_torque",
-    "force_torque_port", "force_torque_http_port", "state_directory",
-}  # fmt: skip
-
-_WITHOUT_PROTOCOLS = {
-    "station", "calibration", "body", "mounting", "deadman", "force_torque_records_hz",
-    "force_torque_rate_hz",
-}  # fmt: skip
-"""Options that say nothing to a bench on virtual time, whose valves are those of the robot's name,
-and whose cameras see in the base frame."""
+    "valves": {"interface", "state_directory"},
+    "optitrack": {"server", "command_port", "local", "multicast", "group"},
+    "force_torque": {"host", "rdt_port", "http_port"},
+}
+"""What a rehearsal tells its devices itself."""
 
 
 @command
@@ -95,8 +90,11 @@ def rehearse(
     Raises:
         UserError: a device is chosen, or the machine does not allow it.
     """
-    for name in _DEVICES & options.model_fields_set:
-        raise UserError(f"--{name.replace('_', '-')}: a rehearsal brings its own devices")
+    for device, own in _DEVICES.items():
+        told = options.roles.get(device, {})
+        replaced = [device] if getattr(options, device, "node") == "none" else []
+        for name in (*replaced, *(f"{device}.{each}" for each in own & told.keys())):
+            raise UserError(f"option {name}: a rehearsal brings its own devices")
     if options.is_virtual:
         from softcr_tools.running.virtual_rehearsal import rehearsed
 
@@ -115,34 +113,34 @@ def rehearse(
     log.parent.mkdir(parents=True, exist_ok=True)
     command, records, web = _free_ports()
     with cable() as (near, far), ExitStack() as devices:
+        bench: dict[str, Parameters] = {
+            # latches and zeros of emulated devices are not the bench's
+            "valves": {
+                "interface": near,
+                "state_directory": devices.enter_context(TemporaryDirectory()),
+            },
+            "optitrack": {"server": "127.0.0.1", "command_port": command, "local": "127.0.0.1"},
+            "force_torque": {"host": "127.0.0.1", "rdt_port": records, "http_port": web},
+        }
+        for device, told_here in bench.items():
+            options = options.told(device, told_here)
         with step(Console(), "preparing the emulated bench"):
+            station = options.of("valves").get("station", "licher2025")
             devices.enter_context(
                 emulation(
                     [
                         *("bench", "--interface", far, "--robot", options.robot),
-                        *("--station", options.station, "--calibration", options.calibration),
+                        *("--station", station),
+                        *("--calibration", options.of("optitrack")["calibration"]),
                         *("--command-port", command, "--rdt-port", records, "--http-port", web),
-                        *("--bending-compliance-factor", options.bending_compliance_factor),
-                        *("--tip-mass-factor", options.tip_mass_factor),
-                        *("--tip-noise-mm", options.tip_noise_mm, "--seed", options.seed),
-                        *("--record-rate", options.force_torque_records_hz),
+                        *("--errors", options.of("plant")["errors"], "--seed", options.seed),
+                        *("--record-rate", options.of("force_torque")["box_rate_hz"]),
                         *("--truth", "--log", log),
                         *("--namespace", options.namespace, "--frame-prefix", options.prefix),
                     ]
                 )
             )
-        bench = {
-            "interface": near,
-            "optitrack": "127.0.0.1",
-            "optitrack_port": command,
-            "local": "127.0.0.1",
-            "force_torque": "127.0.0.1",
-            "force_torque_port": records,
-            "force_torque_http_port": web,
-            # latches and zeros of emulated devices are not the bench's
-            "state_directory": devices.enter_context(TemporaryDirectory()),
-        }
-        return run_hardware(options.model_copy(update=bench), results)
+        return run_hardware(options, results)
 
 
 def _free_ports() -> list[int]:

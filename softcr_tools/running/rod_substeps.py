@@ -5,7 +5,6 @@ Which sub-steps a robot needs, measured: each input from rest to its limit at it
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from softcr_models.rod import stepper
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
 from softcr_models.rod.stepper import Retries, Run
 from softcr_models.rod_model.rest import STIFFNESS_ERROR, TILT_ERROR, rest_of
-from softcr_runtime.settings import registry
-from softcr_tools.running.option_checks import NOBODY
+from softcr_tools.running.roles import settings_of
 from softcr_tools.running.run_options import RunOptions
 
 CHOICES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -121,7 +119,6 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
         )
     except EquilibriumError as error:
         raise UserError(str(error)) from None
-    chosen: dict[str, Any] = dict(options.plugin_settings)
     for role, usual in roles.items():
         most = LARGEST_ERROR[role]
         needed = next((n for n, error in errors.items() if n >= usual and error <= most), None)
@@ -133,12 +130,12 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
                 "maximum, or maximum_rate, of its limits"
             )
         if needed > usual:
-            chosen[role] = {**chosen.get(role, {}), "substeps": needed}
+            options = options.told(role, {"substeps": needed})
             tell(
                 f"{role}: {needed} sub-steps in a tick, not {usual}, because robot {robot.name} "
                 f"is fast at its limits and rates: {needed / usual:.2g} times the usual computation"
             )
-    return options.model_copy(update={"plugin_settings": chosen})
+    return options
 
 
 def _tell_of_rest(robot: Robot, tell: Callable[[str], None]) -> None:
@@ -159,15 +156,9 @@ def _roles(options: RunOptions) -> dict[str, int]:
     """Roles that predict with the exact rod and were not told their sub-steps, and the usual
     number."""
     found: dict[str, int] = {}
-    models: dict[registry.Kind, str] = {
-        "estimator": options.filter_model,
-        "controller": options.model,
-    }
-    for role, model in models.items():
-        name = getattr(options, role)
-        if model != "rod" or name in ("", NOBODY):
-            continue
-        setting = registry.declared(role, name).get("substeps")
-        if setting is not None and "substeps" not in options.plugin_settings.get(role, {}):
+    for role in ("estimator", "controller"):
+        setting = settings_of(options, role).get("substeps")
+        exact = options.model_of(role) == "rod"
+        if exact and setting is not None and "substeps" not in options.of(role):
             found[role] = setting.default
     return found

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import kind_of, load_robot
-from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
+from softcr_runtime.settings.plugin_settings import settings_class
+from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC, resolve
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE, load_plant_errors, require_meaning
-from softcr_tools.running.option_checks import OF_SAME_STRUCTURE, settings_of_plant
 
 if TYPE_CHECKING:
     from softcr_tools.running.run_options import SimulationOptions
@@ -18,29 +18,30 @@ PLAIN, CHAINED = "licher2025", "licher2025_chain"
 PLANT = "typical"
 
 _ROD = "rod"
+_SURROUNDINGS = ("loads", "obstacles")
 
 
 def default_robot(options: "SimulationOptions") -> str:
     """The one with a chain, where controller, filter and plant are those that know it."""
+    models = {options.roles.get(role, {}).get("model") for role in ("controller", "estimator")}
     knows = (
         options.controller in (NEMPC, GRADIENT_MPC)
-        and options.estimator == options.model == options.filter_model == _ROD
+        and options.estimator == _ROD
+        and models <= {None, "", _ROD}
         and not options.plant
     )
     return CHAINED if knows else PLAIN
 
 
 def changes_the_plant(options: "SimulationOptions") -> str:
-    """A line where options were given that the default plant does not have, so that a simpler
-    one stands in for it; empty where the plant is the one that a run without them has."""
-    given = sorted(OF_SAME_STRUCTURE & options.changed)
-    if options.plant_errors != SAME_STRUCTURE or not given:
+    """A line where something was given that the default plant does not have, so that a simpler
+    one stands in for it; empty where the plant is the one that a run without it has."""
+    told = options.roles.get("plant", {})
+    given = [name for name in _SURROUNDINGS if told.get(name)]
+    usual = default_plant_errors(options.model_copy(update={"roles": {}})) if given else ""
+    if usual in ("", SAME_STRUCTURE) or "plant_errors" in told:
         return ""
-    without = {name: type(options).model_fields[name].default for name in given}
-    usual = default_plant_errors(options.model_copy(update=without))
-    if usual == SAME_STRUCTURE:
-        return ""
-    words = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+    words = ", ".join(f"--plant.{name}" for name in given)
     return (
         f"{words}: the plant is {SAME_STRUCTURE}, which has the model's own equations, and not "
         f"{usual}: errors are smaller than, and not comparable with, those of a run without"
@@ -48,15 +49,15 @@ def changes_the_plant(options: "SimulationOptions") -> str:
 
 
 def default_plant_errors(options: "SimulationOptions") -> str:
-    """Typical ones, where the robot can have them and no number of another plant is given; nothing
-    for a plant that knows no such errors."""
-    if options.plant not in ("", kind_of(options.robot)):
+    """Typical ones, where the robot can have them and is alone; nothing for a plant that knows no
+    such errors."""
+    kind = kind_of(options.robot)
+    if options.plant not in ("", kind):
         return ""
-    if "plant_errors" not in settings_of_plant(options.robot):
+    if "plant_errors" not in settings_class(resolve("plant", kind)).model_fields:
         return ""
-    if options.estimator == "cc":
-        return SAME_STRUCTURE
-    if any(name in options.changed for name in OF_SAME_STRUCTURE):
+    told = options.roles.get("plant", {})
+    if options.estimator == "cc" or any(told.get(name) for name in _SURROUNDINGS):
         return SAME_STRUCTURE
     robot = load_robot(options.robot)
     try:

@@ -31,8 +31,8 @@ from softcr_runtime.settings.command_line import command, new_app
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.exchanged_controller import other_controller
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
-from softcr_tools.running.node_parameters import system_with_file
-from softcr_tools.running.option_checks import left_out_of_preset, plugin_class, where_it_computes
+from softcr_tools.running.option_checks import left_out_of_preset, where_it_computes
+from softcr_tools.running.roles import class_of
 from softcr_tools.running.run_options import PlantOptions, RunOptions, SimulationOptions
 from softcr_tools.running.simulation_defaults import changes_the_plant
 from softcr_tools.running.systems import simulation_system
@@ -90,11 +90,12 @@ def hardware(
 
     Args:
         results: directory in which the run's directory is made.
-        no_deadman_switch: same as --deadman none.
+        no_deadman_switch: nobody holds button 0 of safety/operator; only Ctrl-C, the vent service
+            and the shut-off valve of the air then stop the rod.
         anyway: start and arm even if this machine cannot keep up with the clock.
     """
     if no_deadman_switch:
-        options = options.model_copy(update={"deadman": "none"})
+        options = options.told("valves", {"safety.require_operator": False})
 
     def fit(options: RunOptions, tell: Callable[[str], None]) -> RunOptions:
         from softcr_tools.running.machine_fit import fitted
@@ -112,12 +113,13 @@ def run_simulation(options: SimulationOptions, results: Path, anyway: bool = Fal
         UserError: the results directory cannot be written, the system already runs, or it cannot
             keep up with the clock here and is not started `anyway`.
     """
-    errors = f", plant errors {options.plant_errors}" if options.plant_errors else ""
+    named = options.of("plant").get("plant_errors", "")
+    errors = f", plant errors {named}" if named else ""
     say(Console(), f"robot {options.robot}{errors}, controller {options.controller}")
     if other := changes_the_plant(options):
         say(Console(), other, "yellow")
     if left_out := left_out_of_preset(options):
-        say(Console(), f"--plant-errors {options.plant_errors}: left out: {left_out}", "yellow")
+        say(Console(), f"plant errors {named}: left out: {left_out}", "yellow")
     if options.is_virtual:
         from softcr_tools.running.virtual_up import simulated
 
@@ -151,7 +153,7 @@ def run_hardware(options: HardwareOptions, results: Path, fit: Fit | None = None
         UserError: the results directory cannot be written, the system already runs, or `fit`
             refuses it.
     """
-    if options.deadman == "none":
+    if not options.of("valves").get("safety.require_operator", True):
         line = "no deadman's switch: Ctrl-C here, 'valves/vent' or the air's shut-off valve vent"
         say(Console(), line, "yellow")
     else:
@@ -164,18 +166,18 @@ def _kernels(options: RunOptions) -> list[str]:
     """The sets that the run's nodes call."""
     from softcr_models.warm_up import ROD, needed_kernels
 
-    finds_force = options.plugin_settings.get("estimator", {}).get("tip_force", False)
+    finds_force, plant = options.of("estimator").get("tip_force", False), options.of("plant")
     robot = load_robot(options.robot, options.kinds)
     sets = needed_kernels(
         robot,
-        loads=bool(getattr(options, "loads", "")) or bool(finds_force),
-        obstacles=bool(getattr(options, "obstacles", "")),
+        loads=bool(plant.get("loads") or finds_force),
+        obstacles=bool(plant.get("obstacles")),
     )
-    used = [model_class(each) for each in (options.model, options.filter_model) if each]
-    for each in (*used, plugin_class(options, "estimator")):
+    used = [model_class(options.model_of(role)) for role in ("controller", "estimator")]
+    for each in (*used, class_of(options, "estimator")):
         sets += [name for name in getattr(each, "kernels", ()) if name not in sets]
     if ROD in sets:
-        if getattr(options, "plant_errors", "") not in ("", SAME_STRUCTURE):
+        if plant.get("plant_errors", "") not in ("", SAME_STRUCTURE):
             sets.append("softcr_simulation.warm_up:PLANT")
         sets += ["softcr_estimation.warm_up:FILTER", "softcr_control.warm_up:MINIMUM"]
     return sets
@@ -203,12 +205,11 @@ def _supervised(
     """Run a system in processes of its own."""
     from softcr_runtime.ros.executor.supervisor import Supervisor
 
-    bag, warn = directory / "bag", partial(say, console, style="yellow")
+    bag = directory / "bag"
     if fit is not None:
         options = fit(options, partial(say, console))
     system = with_visuals(system_of(options, bag), options)
-    system = system_with_file(system, options, warn)
-    another = other_controller(system, options, lambda each: system_of(each, bag), warn)
+    another = other_controller(system, options, lambda each: system_of(each, bag))
     levels = LogLevels.parsed(options.log_level)
     levels.check_names(part.name for part in system.parts)
     supervisor = Supervisor(system, directory, options.model_dump(), console, levels, another)

@@ -1,6 +1,5 @@
 """The rehearsal on virtual time: the bench's loop around emulated devices, without their wires."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +12,10 @@ from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.blocks.virtual import block_of
 from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.errors.presets import errors_of
 from softcr_simulation.plant import SimulatedPlant
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.machine_speed import typical_cycle
-from softcr_tools.running.node_parameters import system_with_file
 from softcr_tools.running.virtual_up import VirtualSystem
 
 if TYPE_CHECKING:
@@ -25,40 +24,29 @@ if TYPE_CHECKING:
 _OF_VALVES = 0.0  # noise of the plant's pressures [Pa]: the valves' sensors have their own
 
 
-def rehearsed(options: "RehearsalOptions", warn: Callable[[str], None]) -> VirtualSystem:
+def rehearsed(options: "RehearsalOptions") -> VirtualSystem:
     """The loop of `softcr up hardware` around an emulated bench.
 
     Nothing plays the role of the plant: the bench's devices have clocks of their own, and the
     valves' cycle is in time.
 
-    Args:
-        options: of the run.
-        warn: told a line about what a file of parameters has for nobody.
-
     Raises:
         UserError: a block cannot be made, or there are no valves for the robot.
     """
-    errors = PlantErrors(
-        bending_factor=options.bending_compliance_factor,
-        tip_mass_factor=options.tip_mass_factor,
-        tip_noise=1e-3 * options.tip_noise_mm,
-        pressure_noise=_OF_VALVES,
-    )
-    return _around(options, errors, warn)
+    found = errors_of(load_robot(options.robot), "", str(options.of("plant")["errors"])).errors
+    return _around(options, found.model_copy(update={"pressure_noise": _OF_VALVES}))
 
 
-def around_a_bench(options: HardwareOptions, warn: Callable[[str], None]) -> VirtualSystem:
+def around_a_bench(options: HardwareOptions) -> VirtualSystem:
     """The loop of `softcr up hardware` around an emulated bench whose robot is as its file says;
     otherwise as `rehearsed`."""
     # beside the loop: the valves' cycle of 1 kHz; what the sensors' nodes take is not known here
     drivers = typical_cycle(memory_cycle()) * 1e3
-    return replace(_around(options, PlantErrors(pressure_noise=_OF_VALVES), warn), others=drivers)
+    return replace(_around(options, PlantErrors(pressure_noise=_OF_VALVES)), others=drivers)
 
 
-def _around(
-    options: HardwareOptions, errors: PlantErrors, warn: Callable[[str], None]
-) -> VirtualSystem:
-    system = system_with_file(hardware_system(options, Path()), options, warn)
+def _around(options: HardwareOptions, errors: PlantErrors) -> VirtualSystem:
+    system = hardware_system(options, Path())
     estimator, reference, controller = (part for part in system.parts if part.is_block)
     robot = load_robot(options.robot)
     bench = EmulatedBench(robot, SimulatedPlant(robot, errors, options.seed), DeviceFigures())

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from softcr_runtime.blocks.virtual import block_of
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.console.terminal import FAILED, complain, say, signals_call, step
 from softcr_runtime.ros.executor.run_record import Outcome, RunRecord
-from softcr_tools.running.node_parameters import system_with_file
 from softcr_tools.running.run_options import PlantOptions, SimulationOptions
 from softcr_tools.running.systems import RECORDER, simulation_system
 
@@ -42,21 +40,17 @@ class VirtualSystem:
     others: float = 0.0
 
 
-VirtualSystemOf = Callable[[Any, Callable[[str], None]], VirtualSystem]
-"""Makes a system of options; told whom to warn of what is left without effect."""
+VirtualSystemOf = Callable[[Any], VirtualSystem]
+"""Makes a system of options."""
 
 
-def simulated(options: SimulationOptions, warn: Callable[[str], None]) -> VirtualSystem:
+def simulated(options: SimulationOptions) -> VirtualSystem:
     """The system of `softcr up simulation`, whose bag the executor writes itself.
-
-    Args:
-        options: of the run.
-        warn: told a line about what a file of parameters has for nobody.
 
     Raises:
         UserError: a block cannot be made.
     """
-    system = system_with_file(simulation_system(options, Path()), options, warn)
+    system = simulation_system(options, Path())
     parts = tuple(part for part in system.parts if part.runs != RECORDER)
     names = [part.name for part in parts]
     system = dataclasses.replace(system, parts=parts, activation=tuple(names))
@@ -83,7 +77,7 @@ def run_on_virtual_time(
         KeyboardInterrupt: Ctrl-C twice.
     """
     with step(console, "preparing"):
-        made = system_of(options, partial(say, console, style="yellow"))
+        made = system_of(options)
     system = late_system(made, options)
     say(console, f"on virtual time; {options.virtual.in_words(made.roles)}")
     names = [part.name for part in system.parts]

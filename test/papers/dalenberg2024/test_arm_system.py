@@ -149,7 +149,7 @@ def recorded(tmp_path_factory):
     """Directory of a lock-step run as a person starts it."""
     results = tmp_path_factory.mktemp("arm")
     command = [SOFTCR, "up", "simulation", "--robot", "dalenberg_robot1", "--mode", "lockstep"]
-    command += ["--duration", str(DURATION), "--payload-kg", str(PAYLOAD), "--seed", str(SEED)]
+    command += ["--duration", str(DURATION), "--plant.payload", str(PAYLOAD), "--seed", str(SEED)]
     command += ["--controller.adaptation", str(ADAPTATION), "--results", str(results)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=480)
     assert ended.returncode == 0, ended.stdout + ended.stderr

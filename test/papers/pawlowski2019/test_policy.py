@@ -273,7 +273,10 @@ def test_a_system_has_the_policy_s_file_and_its_option(saved):
 
 def test_a_policy_moves_the_simulated_arm_and_the_run_comes_back_to_the_bit(saved, tmp_path):
     options = options_of(
-        controller=f"policy:{saved}", reference="tip_circle", duration=1.0, plant_intervals=5
+        controller=f"policy:{saved}",
+        reference="tip_circle",
+        duration=1.0,
+        **{"plant.intervals": 5},
     )
     system = simulation_system(options, "none")
     parts = tuple(part for part in system.parts if part.name != "recorder")
