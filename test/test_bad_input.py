@@ -182,6 +182,7 @@ def test_each_option_of_a_run_that_is_spoilt_is_told_with_name_value_and_what_is
 
 # Sentences as they must stand: kind of file; where it is changed; to what; field; what is said
 REMOVED = object()
+SPARE = {"terminal": 2, "channel": 3, "zero": 1.0, "pascal_per_volt": 2.5e4}  # it is none
 SENTENCES = [
     ("rod", ("length",), "long", "length", "'long' is not allowed: must be a valid number"),
     ("rod", ("lenght",), 0.1, "lenght", "unknown field; did you mean length. allowed are "),
@@ -207,6 +208,8 @@ SENTENCES = [
     ("station", ("chambers", 1, "sensor", "channel"), 1, "", "used twice"),
     ("station", ("chambers", 1, "name"), "chamber_1", "", "names must differ"),
     ("station", ("watchdog",), 0, "watchdog", "0 is not allowed"),
+    ("station", ("chambers", 0, "second_sensor"), SPARE, "", "terminal 2 channel 3: this"),
+    ("station", ("supply",), {"gauge": SPARE}, "", "gauge: terminal 2 channel 3: this"),
     ("station", ("guard",), {"equal_samples": 3}, "guard.equal_samples", "3 is not allowed"),
 ]  # fmt: skip
 

@@ -15,6 +15,7 @@ import pytest
 from domains import fresh_domain
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.processes import Peer, until
 from rclpy.serialization import deserialize_message, serialize_message
 from rosbags.typesys import Stores, get_typestore
 from scipy.spatial.transform import Rotation
@@ -172,33 +173,9 @@ def test_a_rod_cloud_is_laid_out_as_viewers_expect():
     poses = _poses(7)
     message = rod_cloud_message(state, poses, PARAMETERS, STD, STAMP)
     names = [field.name for field in message.fields]
-    assert names == [
-        "x",
-        "y",
-        "z",
-        "qx",
-        "qy",
-        "qz",
-        "qw",
-        "vx",
-        "vy",
-        "vz",
-        "wx",
-        "wy",
-        "wz",
-        "fx",
-        "fy",
-        "fz",
-        "mx",
-        "my",
-        "mz",
-        "bending_compliance",
-        "bending_compliance_std",
-        "tip_mass",
-        "tip_mass_std",
-        "pressure_offset_1",
-        "pressure_offset_1_std",
-    ]
+    told = "x y z qx qy qz qw vx vy vz wx wy wz fx fy fz mx my mz bending_compliance "
+    told += "bending_compliance_std tip_mass tip_mass_std pressure_offset_1 pressure_offset_1_std"
+    assert names == told.split()
     assert [field.offset for field in message.fields] == [8 * k for k in range(25)]
     assert all(field.datatype == field.FLOAT64 and field.count == 1 for field in message.fields)
     assert (message.height, message.width, message.point_step) == (1, 7, 200)
@@ -464,24 +441,14 @@ print(len(seen))
 
 
 def test_a_reader_that_gets_no_time_misses_nothing_in_lockstep():
-    import rclpy
-
     environment = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
     reader = subprocess.Popen(
         [sys.executable, "-c", STARVED_READER], env=environment, stdout=subprocess.PIPE, text=True
     )
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=int(environment["ROS_DOMAIN_ID"]))
-    node = rclpy.create_node("writer", context=context)
-    topic = "pressure/state"
-    publisher = node.create_publisher(
-        TOPICS[topic].message_class(), topic, qos(topic, lockstep=True)
-    )
+    writer = Peer("writer", lockstep=True, domain_id=int(environment["ROS_DOMAIN_ID"]))
+    publisher = writer.publisher("pressure/state")
     try:
-        deadline = time.monotonic() + 60.0
-        while publisher.get_subscription_count() == 0:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(publisher.get_subscription_count, "the reader")
         names = [f"a name that makes the message long, number {k}" for k in range(150)]
         for number in range(200):
             if number == 20:
@@ -493,5 +460,4 @@ def test_a_reader_that_gets_no_time_misses_nothing_in_lockstep():
         assert reader.communicate(timeout=90)[0].strip() == "200"
     finally:
         reader.kill()
-        node.destroy_node()
-        context.shutdown()
+        writer.close()

@@ -97,10 +97,3 @@ def test_every_private_name_that_is_used_is_listed():
             used |= set(re.findall(r"\b_rclpy\.(\w+)", text))
     assert {"_parameter_overrides", "_TYPE_SUPPORT", "WaitSet"} <= used
     assert {name for name in used if name not in listed} == set()
-
-
-def test_the_page_of_workspaces_names_the_tested_releases():
-    text = (ROOT / "docs/howto/workspace.md").read_text()
-    for number, distribution in TESTED.items():
-        assert number in text
-        assert distribution.capitalize() in text

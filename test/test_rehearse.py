@@ -11,7 +11,6 @@ import pytest
 from softcr_hardware.emulation import bench as emulated_bench
 from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_models.errors import UserError
-from softcr_tools.cli import main
 from softcr_tools.running import machine_speed, rehearse
 
 SOFTCR = str(Path(sys.executable).with_name("softcr"))
@@ -71,11 +70,6 @@ def test_few_candidates_are_the_nempcs_only():
     assert rehearse.RehearsalOptions().population == 0
     assert rehearse.RehearsalOptions(controller="nempc").population == 64
     assert rehearse.RehearsalOptions(controller="nempc", population=9).population == 9
-
-
-def test_devices_cannot_be_chosen(capsys):
-    assert main(["rehearse", "--interface", "eth0"]) == 2
-    assert "--interface: a rehearsal brings its own devices" in capsys.readouterr().err
 
 
 @pytest.mark.network

@@ -123,13 +123,8 @@ MATRIX = [
     ("stop pressed", {"stopped": True}, DT, Action.VENT_NOW, "emergency stop"),
     ("24 V lost", {"unpowered": True}, DT, Action.VENT_NOW, "24 V missing"),
     ("valves off", {"silent": ["exchange_age"]}, 0.06, Action.VENT_NOW, "bus silent"),
-    (
-        "valves stuck",
-        {"pressure_fault": "chamber_2: sensor frozen"},
-        DT,
-        Action.VENT_NOW,
-        "pressure fault: chamber_2: sensor frozen",
-    ),
+    ("valves stuck", {"pressure_fault": "chamber_2: sensor frozen"}, DT, Action.VENT_NOW,
+     "pressure fault: chamber_2: sensor frozen"),
     ("valves garbage", {"silent": ["pressure_age"]}, 0.06, Action.VENT_NOW, "pressures not"),
     ("valves wrong", {"highest_pressure": 1.3e5}, DT, Action.VENT_NOW, "overpressure"),
     ("valves slow", {"impaired": ("bus",)}, 1.0, Action.WARN, "impaired: bus"),
@@ -142,32 +137,17 @@ MATRIX = [
     ("operator silent, soon", {"silent": ["operator_age"]}, 0.25, Action.HOLD, "operator late"),
     ("operator silent", {"silent": ["operator_age"]}, 0.52, Action.RAMP_TO_VENT, "operator silent"),
     ("deadman released", {"operator_pressed": False}, DT, Action.RAMP_TO_VENT, "deadman released"),
-    (
-        "a second operator",
-        {"operators": "hold and joy"},
-        DT,
-        Action.RAMP_TO_VENT,
-        "operator's signal of several nodes: hold and joy",
-    ),
+    ("a second operator", {"operators": "hold and joy"}, DT, Action.RAMP_TO_VENT,
+     "operator's signal of several nodes: hold and joy"),
     ("vent service", {"vent": True}, DT, Action.VENT_NOW, "vent asked for"),
-    (
-        "a second controller, soon",
-        {"commanders": "mpc and view"},
-        DT,
-        Action.HOLD,
-        "commands of several nodes: mpc and view",
-    ),
-    (
-        "a second controller",
-        {"commanders": "mpc and view"},
-        0.52,
-        Action.RAMP_TO_VENT,
-        "commands still of several nodes: mpc and view",
-    ),
+    ("a second controller, soon", {"commanders": "mpc and view"}, DT, Action.HOLD,
+     "commands of several nodes: mpc and view"),
+    ("a second controller", {"commanders": "mpc and view"}, 0.52, Action.RAMP_TO_VENT,
+     "commands still of several nodes: mpc and view"),
     ("held for ever", {"command_age": 0.2}, 2.1, Action.RAMP_TO_VENT, "held too long: commands"),
     ("NaN for an age", {"command_age": math.nan}, DT, Action.RAMP_TO_VENT, "commands silent"),
     ("NaN for a pressure", {"highest_pressure": math.nan}, DT, Action.VENT_NOW, "overpressure"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
