@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from kit.bench import CALIBRATION
-from kit.processes import until
+from kit.processes import free_port, until
 
 from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.emulation.chambers import ChamberErrors
@@ -139,13 +138,6 @@ def test_a_box_may_be_emulated_turned_transformed_and_with_any_name():
         process.stdin.write("serial FT10\n")
         process.stdin.flush()
         until(lambda: ask_box("127.0.0.1", page).calibration_serial == "FT10", "another serial")
-
-
-def free_port():
-    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
-        tcp.bind(("127.0.0.1", 0))
-        udp.bind(("127.0.0.1", tcp.getsockname()[1]))
-        return tcp.getsockname()[1]
 
 
 @contextmanager

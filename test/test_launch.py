@@ -13,16 +13,13 @@ pytest.importorskip(
     reason="launch comes with a ROS 2 installation; docs/howto/workspace.md has a way without one",
 )
 
-from kit.processes import Launched
+from kit.processes import ROOT, Launched
 from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
 
 from softcr_models.errors import UserError
 from softcr_tools.running.hardware_system import HardwareOptions
 from softcr_tools.running.run_options import SimulationOptions
-
-ROOT = Path(__file__).parents[1]
-
 
 OWN = {"results", "args", "rviz", "use_sim_time"}
 LIGHT = (

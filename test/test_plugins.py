@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.processes import ROOT
 
 from softcr_models.errors import UserError
 from softcr_runtime.blocks.guard import MOST_KINDS, MOST_REFUSALS
@@ -15,7 +16,6 @@ from softcr_tools.running.hardware_system import HardwareOptions, hardware_syste
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 
-ROOT = Path(__file__).parents[1]
 SPRING = f"{ROOT}/examples/spring_plant.py:SpringPlant"
 VELOCITY = f"{ROOT}/examples/constant_velocity.py:ConstantVelocity"
 PID = f"{ROOT}/examples/joint_pid.py:JointPid"

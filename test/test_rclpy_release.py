@@ -3,9 +3,9 @@ with the name that it lacks."""
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
+from kit.processes import ROOT
 
 rclpy = pytest.importorskip("rclpy")
 
@@ -17,8 +17,6 @@ from softcr_runtime.ros import rclpy_release  # noqa: E402
 from softcr_runtime.ros.rclpy_release import TESTED, missing_names, release  # noqa: E402
 from softcr_tools.doctor.finding import FAIL, OK, WARN  # noqa: E402
 from softcr_tools.doctor.software import check_rclpy  # noqa: E402
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_the_installed_release_has_all_names_and_was_tested():

@@ -3,17 +3,14 @@
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from kit.processes import SOFTCR
 
 from softcr_hardware.emulation import bench as emulated_bench
 from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_models.errors import UserError
 from softcr_tools.running import machine_speed, rehearse
-
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 
 
 def test_who_may_not_rehearse_is_told_in_one_line(monkeypatch):

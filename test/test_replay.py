@@ -21,7 +21,7 @@ from domains import fresh_domain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.bags import ESTIMATE_OFFSET, closed_loop, pose_with_covariance, write_bag
-from kit.processes import Peer
+from kit.processes import SOFTCR, Peer
 from rich.console import Console
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
@@ -69,7 +69,6 @@ ESTIMATOR = "softcr_estimation.estimator:EstimatorBlock"
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
 
 

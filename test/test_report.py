@@ -425,19 +425,36 @@ def test_every_transition_of_safety_is_told_with_its_time(tmp_path):
 
 
 def test_parameters_that_were_changed_are_told_with_their_time(tmp_path):
-    rclpy = pytest.importorskip("rclpy")
-    from rcl_interfaces.msg import ParameterEvent
+    def event(node, **of_kind):
+        none = dict(bool_value=False, integer_value=0, double_value=0.0, string_value="",
+                    **{f"{kind}_array_value": np.array([], kind_type) for kind, kind_type in
+                       (("byte", np.uint8), ("bool", bool), ("integer", np.int64),
+                        ("double", float))}, string_array_value=[])  # fmt: skip
+        made = {
+            kind: [
+                TYPES["rcl_interfaces/msg/Parameter"](
+                    name=name, value=TYPES["rcl_interfaces/msg/ParameterValue"](**none | value)
+                )
+                for name, value in parameters.items()
+            ]
+            for kind, parameters in of_kind.items()
+        }
+        return TYPES["rcl_interfaces/msg/ParameterEvent"](
+            stamp=TYPES["builtin_interfaces/msg/Time"](sec=0, nanosec=0), node=node,
+            **{"new_parameters": [], "changed_parameters": [], "deleted_parameters": []} | made,
+        )  # fmt: skip
 
-    def event(node, kind, **values):
-        told = [rclpy.Parameter(name.replace("__", "."), value=v) for name, v in values.items()]
-        return ParameterEvent(node=node, **{kind: [each.to_parameter_msg() for each in told]})
-
-    nempc, others = "/nempc_controller", {"robust": True, "gains": [1.0, 2.5], "label": None}
+    weight = {"costs.input_rate": {"type": 3, "double_value": 0.3}}
+    others = {
+        "robust": {"type": 1, "bool_value": True},
+        "gains": {"type": 8, "double_array_value": np.array([1.0, 2.5])},
+        "label": {"type": 0},
+    }
     messages, first = closed_loop(1.0), ticks(1.0)[0]
     told = [
-        event(nempc, "new_parameters", costs__input_rate=0.3),
-        event(nempc, "changed_parameters", costs__input_rate=0.3),
-        event("/estimator", "changed_parameters", **others),
+        event("/nempc_controller", new_parameters=weight),
+        event("/nempc_controller", changed_parameters=weight),
+        event("/estimator", changed_parameters=others),
     ]
     for number, each in enumerate(told):
         messages.append(("/parameter_events", first + 2 * 10**8 * number, each))

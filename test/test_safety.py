@@ -9,9 +9,10 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from kit.bench import HEALTHY
 
 from softcr_hardware.safety.rules import RULES
-from softcr_hardware.safety.safety import Action, Flags, Latch, Safety
+from softcr_hardware.safety.safety import Action, Latch, Safety
 from softcr_hardware.safety.setpoint import Setpoint
 from softcr_hardware.safety.settings import SafetySettings
 from softcr_models.robots.robot import PressureLimits
@@ -19,19 +20,7 @@ from softcr_models.robots.robot import PressureLimits
 MAXIMUM = 1e5
 LIMITS = PressureLimits(minimum=0.0, maximum=MAXIMUM, maximum_rate=2e6)
 DT = 0.001
-GOOD = Flags(
-    operator_pressed=True,
-    operator_age=0.01,
-    command_age=0.01,
-    mocap_age=0.005,
-    force_torque_age=0.01,
-    exchange_age=0.0,
-    slaves_operational=True,
-    watchdog_armed=True,
-    pressure_age=0.0,
-    highest_pressure=0.0,
-    pressure_error=0.0,
-)
+GOOD = replace(HEALTHY, operator_age=0.01, command_age=0.01, mocap_age=0.005, force_torque_age=0.01)
 
 
 class Bench:

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -14,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from kit.processes import SOFTCR
 
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.wire.messages import plan_from_message, pressures_from_message
 
 CHAMBERS = load_robot("licher2025").chamber_names
 # a small population: these tests are about the nodes, not about control
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 COMMAND = [SOFTCR, "up", "simulation"]
 SMALL = ("--population", "64")
 

@@ -5,12 +5,10 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.parse
 import urllib.request
 from contextlib import closing
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +18,7 @@ import viser
 from browser import Browser, find_browser
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from kit.processes import Peer, running, until
+from kit.processes import SOFTCR, Peer, free_port, running, until
 from PIL import Image
 from scipy.spatial.transform import Rotation
 from std_srvs.srv import Trigger
@@ -61,7 +59,6 @@ PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
 TIMEOUT = 300.0  # of what will come, on a busy machine [s]
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 
 
 def arc(points: int, angle: float, length: float = 0.12) -> np.ndarray:
@@ -333,12 +330,6 @@ def test_volume_of_a_straight_tube_is_that_of_a_prism():
 
 
 # --- the command --------------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_a_taken_port_is_named(capsys):

@@ -14,7 +14,6 @@ from rosbags.interfaces import (
 )
 from rosbags.typesys import Stores, get_typestore
 
-from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic
 from softcr_runtime.bags.signals import read_signals
@@ -142,10 +141,7 @@ def write_bag(directory: Path, messages: list[tuple[str, int, object]]) -> Path:
         directory, [RecordedTopic(names[t.name], t.type, QOS) for t in TOPICS.values()]
     )
     for topic, stamp, message in sorted(messages, key=lambda entry: entry[1]):
-        if hasattr(message, "get_fields_and_field_types"):
-            payload = cdr_of(message)
-        else:
-            payload = bytes(TYPESTORE.serialize_cdr(message, TOPICS[topic].type))
+        payload = bytes(TYPESTORE.serialize_cdr(message, TOPICS[topic].type))
         recording.write(names[topic], int(stamp) + 10**6, payload)
     assert recording.close().failure is None
     return directory

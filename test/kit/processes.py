@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
 TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 
 
@@ -23,6 +25,14 @@ def until(condition, what="it", timeout=TIMEOUT, again=lambda: None):
         again()
         time.sleep(0.005)
     return value
+
+
+def free_port():
+    """A port of this machine that is free for TCP and UDP."""
+    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        tcp.bind(("127.0.0.1", 0))
+        udp.bind(("127.0.0.1", tcp.getsockname()[1]))
+        return tcp.getsockname()[1]
 
 
 @contextmanager
