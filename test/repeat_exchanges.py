@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from launched import ROOT
+from kit.processes import ROOT
 
 sys.path.insert(0, str(ROOT))
 

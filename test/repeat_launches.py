@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from launched import ROOT, Launched
+from kit.processes import ROOT, Launched
 from rich.console import Console
 from std_srvs.srv import Trigger
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lying_sensors import DT, MEASURED, WIDE, Bench, station
+from kit.bench import DT, MEASURED, WIDE, Bench, station
 
 from softcr_hardware.ethercat.arming_check import REST
 from softcr_hardware.safety.safety import Latch

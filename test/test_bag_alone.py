@@ -5,14 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.processes import Peer
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
@@ -124,12 +123,6 @@ def test_what_is_too_large_or_not_readable_is_one_line(tmp_path, monkeypatch):
 def test_what_makes_no_sense_in_a_foreign_bag_is_passed_over(name, line, values):
     message = over_the_wire([DiagnosticReport(name, OK, line, "r", values)])
     assert not [each for told in configurations([message]).values() for each in told.files]
-
-
-def test_a_whole_that_is_no_json_tells_nothing():
-    values = {"parameters": "]", "robot": "[1, 2]"}
-    message = over_the_wire([DiagnosticReport("n: configuration", OK, "", "r", values)])
-    assert configurations([message]) == {"n": Configuration()}
 
 
 # --- files of a bag in the place of this machine's ------------------------------------------------
@@ -263,27 +256,19 @@ def test_a_bag_alone_is_replayed_to_the_bit_and_reported(alone, tmp_path):
 def live(tmp_path_factory):
     """The bag of a recorder that was activated after a relay was configured, and the relay."""
     rclpy = pytest.importorskip("rclpy")
-    from rclpy.executors import SingleThreadedExecutor
     from relay import Relay
 
     from softcr_runtime.bags.recorder_node import RecorderNode
 
-    directory = tmp_path_factory.mktemp("live")
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    executor = SingleThreadedExecutor(context=context)
+    directory, peer = tmp_path_factory.mktemp("live"), Peer()
 
     def made(kind, **parameters):
         given = [rclpy.Parameter(name, value=value) for name, value in parameters.items()]
-        node = kind(context=context, parameter_overrides=given)
-        executor.add_node(node)
+        node = kind(context=peer.context, parameter_overrides=given)
+        peer.executor.add_node(node)
         return node
 
-    def spin(seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            executor.spin_once(timeout_sec=0.02)
-
+    spin = peer.spin
     relay = made(Relay, factor=0.5)
     recorder = made(RecorderNode, bag=str(directory / "bag"))
     spin(1.5)  # both find each other, and the recorder the transitions
@@ -303,8 +288,7 @@ def live(tmp_path_factory):
     for node in (relay, recorder):
         node.finish()
         node.destroy_node()
-    executor.shutdown()
-    rclpy.try_shutdown(context=context)
+    peer.close()
     return Bag(directory / "bag")
 
 
@@ -332,30 +316,3 @@ def test_the_log_parameter_events_and_transitions_are_in_the_bag(live):
     ]
     (first, *_) = [m.decode() for m in live.messages("/recorder/transition_event")]
     assert (first.start_state.label, first.goal_state.label) == ("unconfigured", "configuring")
-
-
-def test_chunks_are_compressed_unless_asked_otherwise(tmp_path):
-    from mcap.reader import make_reader
-
-    from softcr_runtime.bags.recording import BagRecording, RecordedTopic
-    from softcr_runtime.replay.bag_replay import _QOS
-    from softcr_runtime.wire.messages import wrench_to_message
-
-    payload = cdr_of(wrench_to_message(np.zeros(6), 1))
-    sizes = {}
-    for name, compressed in (("zstd", True), ("", False)):
-        directory = tmp_path / (name or "plain")
-        topic = RecordedTopic("/force_torque/wrench", "geometry_msgs/msg/WrenchStamped", _QOS)
-        recording = BagRecording(directory, [topic], compressed)
-        for moment in range(1, 500):
-            recording.write(topic.name, moment, payload)
-        late = RecordedTopic("/later", topic.type, _QOS)
-        recording.add(late)
-        recording.write("/later", 500, payload)
-        recording.close()
-        with (directory / f"{directory.name}.mcap").open("rb") as file:
-            chunks = make_reader(file).get_summary().chunk_indexes
-        assert {chunk.compression for chunk in chunks} == {name}
-        assert [message.payload for message in Bag(directory).messages("/later")] == [payload]
-        sizes[name] = sum(chunk.chunk_length for chunk in chunks)
-    assert sizes["zstd"] < 0.5 * sizes[""]

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pinocchio as pin
 import pytest
-from stop_chain import stopping_station
+from kit.bench import stopping_station
 
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import HIGHEST, Drive
@@ -32,7 +32,6 @@ from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
-from softcr_tools import cli
 
 ROBOT = load_robot("licher2025")
 STATION = load_station("licher2025")
@@ -405,20 +404,3 @@ def test_a_file_of_mistakes_names_what_is_not_allowed():
         bench_with(BenchMistakes(swapped_hoses=(("chamber_1", "chamber_7"),)))
     with pytest.raises(ValueError, match="each named once"):
         BenchMistakes(swapped_hoses=(("chamber_1", "chamber_1"),))
-
-
-@pytest.mark.parametrize(
-    ("asked", "line"),
-    [
-        (("--mistakes", "3"), "only of a virtual bench"),
-        (("--daily", "--virtual"), "commission first"),
-        (("--virtual", "--station", "regulators"), "its valves are pressure regulators"),
-        (("--virtual", "--from", "lunch"), "step 'lunch': unknown; known are devices, zero"),
-        (("--virtual", "--mistakes", "none.yaml"), "none.yaml"),
-    ],
-)
-def test_a_mistake_of_the_command_line_is_one_line(asked, line, tmp_path, capsys):
-    assert cli.main(["commission", "--output", str(tmp_path / "bench"), *asked]) == 2
-    (error,) = capsys.readouterr().err.splitlines()
-    assert line in error
-    assert not (tmp_path / "bench" / "station.yaml").exists()

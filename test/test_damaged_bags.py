@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.bags import closed_loop, numbers_of, write_bag
 from mcap.writer import CompressionType
 from mcap.writer import Writer as McapPackageWriter
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
-from test_report import closed_loop, numbers_of, write_bag
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -11,11 +10,11 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from mocap_stage import CALIBRATION
-from wire import until
+from kit.bench import CALIBRATION
+from kit.processes import free_port, until
 
 from softcr_hardware.emulation.actuator import EmulatedActuator
-from softcr_hardware.emulation.chambers import SENSOR_NOISE, ChamberErrors
+from softcr_hardware.emulation.chambers import ChamberErrors
 from softcr_hardware.emulation.command import _Bench, _inject
 from softcr_hardware.emulation.sensors import EmulatedSensors
 from softcr_hardware.ethercat.terminals import load_station
@@ -31,7 +30,6 @@ from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.plant import SimulatedPlant
-from softcr_tools import cli
 
 STATION = load_station("licher2025")
 SOFTCR = [sys.executable, "-c", "import sys, softcr_tools.cli as cli; sys.exit(cli.main())"]
@@ -68,10 +66,6 @@ class Noted:
         self.kinds, self.settings = [], {}
         self.inject = self.kinds.append
         self.set = self.settings.__setitem__
-
-
-def test_emulated_sensors_have_the_noise_of_honest_ones():
-    assert _Bench.model_fields["pressure_noise"].default == SENSOR_NOISE
 
 
 def test_options_of_the_chambers_become_errors_of_the_plant():
@@ -116,24 +110,6 @@ def test_faults_are_typed_with_the_device_where_there_are_several():
         _inject(two, ["optitrack", "mode", "edit"], {})
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("", "must be followed by one of ethercat, optitrack, force-torque, bench"),
-        ("mocap", "known are ethercat, optitrack, force-torque, bench"),
-        ("ethercat", "--interface"),
-        ("optitrack --frame-rate 0", "frame_rate = 0.0: must be a number from 1.0 to 1000.0 Hz"),
-        ("force-torque --record-rate 7001", "record_rate = 7001.0: must be a number from 1.0 to"),
-        ("optitrack --natnet 2.0", "natnet = '2.0': must be one of 3.0, 3.1, 4.0, 4.1, 4.2"),
-        ("bench --fault off", "option --fault: unknown"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_line(line, said, capsys):
-    assert cli.main(["emulate", *line.split()]) == 2
-    (error,) = capsys.readouterr().err.splitlines()
-    assert said in error
-
-
 def test_motive_may_be_emulated_as_it_is_with_usb_cameras_or_in_edit_mode():
     port = free_port()
     options = ["--stamps", "received", "--force-plate"]
@@ -162,13 +138,6 @@ def test_a_box_may_be_emulated_turned_transformed_and_with_any_name():
         process.stdin.write("serial FT10\n")
         process.stdin.flush()
         until(lambda: ask_box("127.0.0.1", page).calibration_serial == "FT10", "another serial")
-
-
-def free_port():
-    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
-        tcp.bind(("127.0.0.1", 0))
-        udp.bind(("127.0.0.1", tcp.getsockname()[1]))
-        return tcp.getsockname()[1]
 
 
 @contextmanager

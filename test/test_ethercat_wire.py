@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from kit.processes import until
+from kit.wire import Emulator, cable
 from valve_process import valve_driver
-from wire import Emulator, cable, until
 
 from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.process_data import ProcessData

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from docs_output import problem_of_output
+from kit.processes import ROOT, SOFTCR
 
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag
@@ -24,8 +25,6 @@ from softcr_studies.loops.closed_loop import closed_loop, tracked
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 
-ROOT = Path(__file__).parents[1]
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 PID = "examples/joint_pid.py:JointPid"
 VELOCITY = "examples/constant_velocity.py:ConstantVelocity"
 SPRING = "examples/spring_plant.py:SpringPlant"

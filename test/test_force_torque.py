@@ -3,9 +3,8 @@
 import math
 import os
 import struct
-import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -15,8 +14,8 @@ import pynetft
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mocap_stage import HEALTHY, enabled_safety
-from wire import until
+from kit.bench import HEALTHY, enabled_safety
+from kit.processes import running, until
 
 from softcr_hardware.emulation.faults import FAULT_KINDS
 from softcr_hardware.force_torque.client import NetFtClient
@@ -331,14 +330,6 @@ def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
     assert sum(driver.judge.refused.values()) + believed == FUZZED
 
 
-@given(st.binary(max_size=64))
-@settings(deadline=None)
-def test_any_request_is_answered_or_ignored(request):
-    box = NetFtBox(lambda time: RESTING)
-    box.answer(request, US)
-    assert all(len(record) == 36 for record in box.records(0.05))
-
-
 # --- over UDP -----------------------------------------------------------------------------------
 
 
@@ -382,19 +373,12 @@ class Bench:
 def bench(rate=1000.0, low_pass_hz=0.0, limits=LENIENT, uptime=100.0):
     box = NetFtBox(lambda time: RESTING, rate, start=time.monotonic() - uptime)
     emulator = NetFtEmulator(box, rdt_port=0, http_port=0)
-    stop = threading.Event()
-    thread = threading.Thread(target=emulator.run, args=(stop,))
-    thread.start()
     client = NetFtClient(
         "127.0.0.1", emulator.rdt_port, emulator.http_port, every=low_pass_hz > 0.0
     )
-    client.open(time.monotonic())
-    try:
+    with running(emulator), closing(client):
+        client.open(time.monotonic())
         yield Bench(emulator, ForceTorqueDriver(client, limits, RESTING, low_pass_hz))
-    finally:
-        client.close()
-        stop.set()
-        thread.join()
 
 
 def safety_after(age):
@@ -513,14 +497,6 @@ def test_with_a_filter_every_record_is_drained():
         health = running.client.health()
         assert health.python_queue_dropped_count == 0
         assert np.allclose(running.published[-1][1], RESTING, atol=0.02)
-
-
-def test_a_box_that_is_not_there_yet_is_waited_for():
-    with bench() as running:
-        running.emulator.inject("off")
-        running.silent("the box is silent")
-        running.emulator.inject("ok")
-        running.flows()
 
 
 @pytest.mark.parametrize(("host", "port"), [("", 49152), ("127.0.0.1", 0)])

@@ -8,6 +8,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from domains import fresh_domain
+from kit.processes import Peer
 from rosbags.typesys import Stores, get_typestore
 
 from softcr_hardware.optitrack.calibration import load_calibration
@@ -142,16 +143,13 @@ def test_an_unknown_ros_is_refused_before_anything_of_it_is_used(monkeypatch):
 @pytest.mark.skipif(wire_types.is_installed(), reason="tf2_msgs is installed here")
 def test_others_hear_the_real_type_by_name_hash_description_and_bytes(monkeypatch):
     rclpy = pytest.importorskip("rclpy")
-    from rclpy.executors import SingleThreadedExecutor
     from type_description_interfaces.srv import GetTypeDescription
 
     monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    executor = SingleThreadedExecutor(context=context)
-    talker, listener = (rclpy.create_node(name, context=context) for name in ("talker", "listener"))
-    executor.add_node(talker)
+    peer = Peer("talker")
+    talker, executor = peer.node, peer.executor
+    listener = rclpy.create_node("listener", context=peer.context)
     executor.add_node(listener)
     try:
         kind = tf_message_class()
@@ -196,10 +194,8 @@ def test_others_hear_the_real_type_by_name_hash_description_and_bytes(monkeypatc
         with pytest.raises(TypeError):  # refused, instead of read as what it is not
             publisher.publish(kind(told))
     finally:
-        executor.shutdown()
-        talker.destroy_node()
         listener.destroy_node()
-        context.try_shutdown()
+        peer.close()
 
 
 @pytest.mark.parametrize(

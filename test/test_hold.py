@@ -7,16 +7,12 @@ import sys
 import time
 
 import pytest
-import rclpy
 from hypothesis import given
 from hypothesis import strategies as st
-from rclpy.executors import SingleThreadedExecutor
-from sensor_msgs.msg import Joy
+from kit.processes import Peer, until
 from std_srvs.srv import Trigger
-from wire import until
 
 from softcr_hardware.hold import FIRST_GAP, GAP, Grip
-from softcr_runtime.wire.topics import qos
 from softcr_tools import cli
 
 
@@ -63,35 +59,24 @@ def test_without_a_terminal_it_is_one_line(capsys, monkeypatch):
 @pytest.fixture
 def said():
     """What is said on safety/operator, as it comes."""
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    node = rclpy.create_node("valves", context=context)
-    pressed = []
-    node.create_subscription(
-        Joy,
-        "safety/operator",
-        lambda joy: pressed.append(list(joy.buttons)),
-        qos("safety/operator"),
-    )
+    valves, pressed = Peer("valves"), []
+    valves.hear("safety/operator", lambda joy: pressed.append(list(joy.buttons)))
 
     def reset(_, response):
-        node.resets += 1
+        valves.resets += 1
         response.success = True
         return response
 
-    node.resets = 0
-    node.create_service(Trigger, "valves/reset", reset)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
+    valves.resets = 0
+    valves.node.create_service(Trigger, "valves/reset", reset)
 
     def newest():
-        executor.spin_once(timeout_sec=0.02)
+        valves.executor.spin_once(timeout_sec=0.02)
         return pressed[-1][0] if pressed else None
 
-    newest.node, newest.pressed = node, pressed
+    newest.node, newest.pressed = valves, pressed
     yield newest
-    node.destroy_node()
-    rclpy.try_shutdown(context=context)
+    valves.close()
 
 
 def test_a_held_key_is_told_and_a_closed_terminal_is_a_release(said):

@@ -3,16 +3,16 @@
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import rclpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from intra_process_blocks import Doubler, Keeper
+from kit.processes import TIMEOUT, Peer, ros, until
 
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import load_robot
@@ -24,34 +24,22 @@ from softcr_runtime.ros.intra_process import IntraProcess
 from softcr_runtime.ros.mailbox import Mailbox
 from softcr_runtime.ros.run_blocks import main, node_class
 from softcr_runtime.wire.messages import pressures_to_message
-from softcr_runtime.wire.topics import TOPICS, qos
 
-TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 CHAMBERS = load_robot("licher2025").chamber_names
 STATE, COMMAND = "pressure/state", "pressure/command"
 
 
-def until(condition, what):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline, f"never came: {what}"
-        time.sleep(0.005)
-
-
-class World:
+class World(Peer):
     """A doubler, a keeper beside it in the process, and another keeper that DDS alone reaches."""
 
     def __init__(self):
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
+        super().__init__("rest")
         inside = IntraProcess()
         self.doubler = self._node(Doubler, "doubler", inside)
         self.keeper = self._node(Keeper, "keeper", inside)
         self.far = self._node(Keeper, "far", IntraProcess())
         self.nodes = [self.doubler, self.keeper, self.far]
-        self._rest = rclpy.create_node("rest", context=self.context)
-        kind = TOPICS[STATE].message_class()
-        self._states = self._rest.create_publisher(kind, STATE, qos(STATE))
+        self._states = self.publisher(STATE)
 
     def _node(self, block, name, intra_process):
         return block_node_class(block, name)(intra_process=intra_process, context=self.context)
@@ -84,17 +72,11 @@ class World:
         for node in self.nodes:
             node.finish()
             node.destroy_node()
-        self._rest.destroy_node()
-        self.context.shutdown()
+        super().close()
 
 
-@contextmanager
 def world():
-    made = World()
-    try:
-        yield made
-    finally:
-        made.close()
+    return closing(World())
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +175,7 @@ def test_without_its_neighbour_a_node_hears_messages_again():
         made.doubler.trigger_cleanup()
         assert made.keeper._diagnostic_report().values["from_its_process"] == []
         made.keeper.trigger_activate()
-        kind = TOPICS[COMMAND].message_class()
-        other = made._rest.create_publisher(kind, COMMAND, qos(COMMAND))
+        other = made.publisher(COMMAND)
 
         def arrives():
             other.publish(pressures_to_message(np.ones(3), CHAMBERS, time.time_ns()))
@@ -206,12 +187,10 @@ def test_without_its_neighbour_a_node_hears_messages_again():
 
 @pytest.fixture
 def mail():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    made = Mailbox(context, lambda *_: None)
-    yield made
-    made.destroy()
-    context.shutdown()
+    with ros() as context:
+        made = Mailbox(context, lambda *_: None)
+        yield made
+        made.destroy()
 
 
 def _read(thing, received):

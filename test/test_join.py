@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime.blocks.block import Input
-from softcr_runtime.blocks.join import MOST_WAITING, Join
+from softcr_runtime.blocks.join import Join
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.tick_grid import LONGEST_HOLE, Resampler, TickGrid
 from softcr_runtime.blocks.values import Pose, blended_poses
@@ -77,84 +77,6 @@ def test_a_partner_is_waited_for_as_long_as_patience_lasts(cycles):
         came = 0.1 * tick.stamp + (max(delay, 0.0) if pair else patience)
         # waiting ends, too, when a later pose tells that this one is lost
         assert tick.received == pytest.approx(came) or (not pair and tick.received < came)
-
-
-def test_without_a_needed_partner_there_is_no_tick():
-    samples = [letter(PRESSURES, stamp, 0.1 * stamp) for stamp in (1, 2, 3)]
-    samples += [letter(POSES, stamp, 0.1 * stamp + 0.15) for stamp in (2, 3)]
-    join = joined(Input(POSES))
-    assert [tick.stamp for tick in played(join, samples)] == [2, 3]
-    assert join.dropped == {(PRESSURES, f"without {POSES}"): 1}
-
-
-def test_the_newest_complete_tick_counts_and_older_ones_are_dropped():
-    join = joined(Input(POSES), keep="newest")
-    for stamp in (1, 2, 3):
-        join.put(letter(PRESSURES, stamp, 0.0))
-    for stamp in (1, 2):
-        join.put(letter(POSES, stamp, 0.0))
-    assert join.take(0.0).stamp == 2
-    assert join.dropped[PRESSURES, "a newer tick was complete"] == 1
-    assert join.take(0.0) is None
-    join.put(letter(POSES, 3, 0.1))
-    assert join.take(0.1).stamp == 3
-
-
-def test_bystanders_are_used_up_kept_or_collected():
-    join = Join(
-        (
-            Input("clock", "lead"), Input("a", "newest", needed=False), Input("b", "latest"),
-            Input("c", "all", needed=False),
-        ),
-        "every", PERIOD,
-    )  # fmt: skip
-    for topic in "abc":
-        for stamp in (1, 2):
-            join.put(letter(topic, stamp, 0.0))
-    found = []
-    for stamp in (10, 20):
-        join.put(letter("clock", stamp, 0.0))
-        found.append(join.take(0.0).samples)
-    assert found[0]["a"].stamp == found[0]["b"].stamp == found[1]["b"].stamp == 2
-    assert "a" not in found[1]
-    assert [each.stamp for each in found[0]["c"]] == [1, 2]
-    assert found[1]["c"] == ()
-
-
-def test_a_latest_that_never_came_is_waited_for_where_it_is_needed():
-    join = Join((Input("clock", "lead"), Input("b", "latest")), "every", PERIOD)
-    join.put(letter("clock", 1, 0.0))
-    assert join.take(math.inf) is None
-    join.put(letter("b", 1, 0.5))
-    assert join.take(0.5).stamp == 1
-
-
-def test_the_answer_to_the_last_tick_is_waited_for_from_the_second_on():
-    join = Join((Input("clock", "lead"), Input("u", "answer")), "every", PERIOD)
-    join.put(letter("clock", 1, 0.0))
-    assert join.take(0.0).samples.keys() == {"clock"}
-    join.put(letter("clock", 2, 0.1))
-    assert join.take(0.1) is None
-    join.put(letter("u", 1, 0.2))
-    tick = join.take(0.2)
-    assert (tick.stamp, tick.samples["u"].stamp) == (2, 1)
-
-
-def test_what_waits_too_long_is_dropped_and_what_is_forgotten_is_gone():
-    join = joined(Input(POSES))
-    for stamp in range(1, MOST_WAITING + 3):
-        join.put(letter(PRESSURES, stamp, 0.0))
-    assert join.dropped == {(PRESSURES, "too many were waiting"): 2}
-    join.forget()
-    join.put(letter(POSES, MOST_WAITING, 0.0))
-    assert join.take(math.inf) is None
-    assert join.dropped == {}
-
-
-@pytest.mark.parametrize("leads", [0, 2])
-def test_exactly_one_input_leads(leads):
-    with pytest.raises(ValueError, match=f"{leads} of them lead"):
-        Join((Input("x"), *[Input(f"l{n}", "lead") for n in range(leads)]), "every", PERIOD)
 
 
 # --- poses at 120, pressures at 200, ticks at 70 Hz ---------------------------------------------
@@ -243,11 +165,6 @@ def test_a_hole_in_the_pressures_leaves_ticks_out():
     assert sorted(set(gaps))[0] == TICK
     assert 7 <= max(gaps) / TICK <= 9
     assert sum(gap > TICK for gap in gaps) == 1
-
-
-def test_a_camera_slower_than_patience_is_waited_for_in_vain_and_told():
-    found = ticks_of(bench(np.random.default_rng(5), latency=(0.060, 0.061)))
-    assert all(pose is None for _, pose, _ in found)
 
 
 @given(

@@ -74,24 +74,6 @@ def test_ticks_come_in_order_and_each_sample_serves_as_its_rule_says(order, keep
         assert stamps == [k * STEP for k in sorted(both)]
 
 
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=30, unique=True), st.floats(0.001, 0.05))
-def test_a_partner_is_waited_for_as_long_as_patience_says(seen, patience):
-    join = join_of(Input("lead", "lead"), Input("eye", "same", needed=False, patience=patience))
-    join.put(sample("lead", 5, received=1.0))
-    assert join.wake() == pytest.approx(1.0 + patience)
-    assert join.take(1.0 + 0.99 * patience) is None
-    if 5 in seen:
-        join.put(sample("eye", 5, received=1.0 + 0.5 * patience))
-        tick = join.take(1.0 + 0.5 * patience)
-        assert tick.samples["eye"].stamp == 5 * STEP
-        assert tick.received == pytest.approx(1.0 + 0.5 * patience)
-    else:
-        tick = join.take(1.0 + patience)
-        assert "eye" not in tick.samples
-        assert tick.received == pytest.approx(1.0 + patience)  # waiting is no work
-    assert join.take(math.inf) is None
-
-
 def test_a_partner_that_later_ones_have_overtaken_is_not_waited_for():
     join = join_of(Input("lead", "lead"), Input("eye", "same", needed=False, patience=9.0))
     join.put(sample("lead", 5))

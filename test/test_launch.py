@@ -13,16 +13,13 @@ pytest.importorskip(
     reason="launch comes with a ROS 2 installation; docs/howto/workspace.md has a way without one",
 )
 
+from kit.processes import ROOT, Launched
 from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
-from launched import Launched
 
 from softcr_models.errors import UserError
 from softcr_tools.running.hardware_system import HardwareOptions
 from softcr_tools.running.run_options import SimulationOptions
-
-ROOT = Path(__file__).parents[1]
-
 
 OWN = {"results", "args", "rviz", "use_sim_time"}
 LIGHT = (
@@ -128,16 +125,6 @@ def test_an_interrupted_launch_ends_its_run_well(tmp_path):
         told = launch.record()
     assert (told["ended_by"], told["exit_code"]) == ("interrupt", 0), launch.output
     assert (tmp_path / "latest" / "report.html").is_file()
-
-
-def test_a_launch_whose_node_refuses_to_be_activated_fails_and_says_why(tmp_path):
-    controller = Path(__file__).with_name("refusing_controllers.py")
-    refusing = f"controller:={controller}:RefusesActivate"
-    with Launched("simulation.launch.py", tmp_path, refusing) as launch:
-        assert launch.exit_code() == 1, launch.output
-        assert not launch.orphans(1.0)
-    line = "node controller did not activate: this controller is never active"
-    assert f"softcr up simulation failed (exit code 2): {line}" in launch.output
 
 
 def test_a_run_ends_well_whose_launch_was_killed(tmp_path):

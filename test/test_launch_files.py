@@ -7,17 +7,16 @@ import ast
 import inspect
 import re
 from importlib import import_module
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from docs_commands import LAUNCH_OWN
+from kit.processes import ROOT
 
 from softcr_runtime.settings.node_settings import declared_settings
 from softcr_tools.running import up
 from softcr_tools.running.run_options import RunOptions
 
-ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
 LAUNCHING = ROOT / "softcr_tools" / "running" / "launching.py"
 trees = {path.name: ast.parse(path.read_text(), str(path)) for path in [*FILES, LAUNCHING]}

@@ -4,7 +4,6 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 
-import pytest
 import yaml
 
 from softcr_models import load_robot
@@ -114,18 +113,3 @@ def test_plotjuggler_curves_name_topics_and_numbers_there_are():
             assert number_in(NAMES[topic], fields), curve
     for splitter in root.iter("DockSplitter"):
         assert int(splitter.get("count")) == len(splitter) == len(splitter.get("sizes").split(";"))
-
-
-@pytest.mark.parametrize(
-    ("topic", "fields", "there"),
-    [
-        ("pressure/state", ["effort[0]"], True),
-        ("pressure/state", ["effort"], False),
-        ("pressure/state", ["efort[0]"], False),
-        ("estimate/tip/pose", ["pose", "pose", "position", "x"], True),
-        ("estimate/tip/pose", ["pose", "position", "x"], False),
-        ("estimate/tip/pose", ["pose", "pose"], False),
-    ],
-)
-def test_a_wrong_field_would_be_found(topic, fields, there):
-    assert number_in(topic, fields) == there

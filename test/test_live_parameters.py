@@ -1,15 +1,15 @@
 """Parameters that change while their node works: between two ticks, recorded, equal in a replay."""
 
+import math
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import rclpy
 from domains import fresh_domain
+from kit.processes import TIMEOUT, Peer
 from pydantic import Field
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 
 from softcr_control.controller import ControllerBlock
@@ -45,11 +45,10 @@ from softcr_runtime.settings.node_settings import (
 )
 from softcr_runtime.settings.plugin_settings import prepared_plugin
 from softcr_runtime.wire.codecs import codec
-from softcr_runtime.wire.topics import TOPICS, qos
+from softcr_runtime.wire.messages import from_stamp
 
 ROBOT = load_robot("licher2025")
 PERIOD_NS = round(1e9 / 70)
-TIMEOUT = 60.0  # of a condition that will come true, on a busy machine [s]
 
 
 # --- blocks: what was changed before the first tick is as if it had been given -------------------
@@ -117,78 +116,32 @@ def estimates_of(block) -> list[np.ndarray]:
     return states
 
 
-OTHERS = {
-    "nempc": {
-        "costs.tip_position": 3e3,
-        "costs.tip_orientation": 2.0,
-        "costs.tip_direction": 3.0,
-        "costs.input_rate": 5.0,
-        "costs.input_rate_of_delay": 5.0,
-        "costs.input_level": 1e-2,
-        "costs.clearance": 0.01,
-        "costs.keep_away": 1e5,
-        "parents": 0.2,
-        "strangers": 0.3,
-        "stranger_spread": 0.1,
-        "mutation_probability": 0.9,
-        "mutation_noise": 0.2,
-        "mutation_error": 0.02,
-        "mutation_scale_low": 0.5,
-        "mutation_scale_high": 8.0,
-        "generations": 2,
-        "polish": False,
-        "budget": 0.3,
-        "input_timeout": 0.3,
-    },
-    "rod_mpc": {
-        "costs.tip_position": 3e3,
-        "costs.tip_orientation": 2.0,
-        "costs.tip_direction": 3.0,
-        "costs.input_rate": 5.0,
-        "costs.input_rate_of_delay": 5.0,
-        "costs.input_level": 1e-2,
-        "costs.clearance": 0.01,
-        "costs.keep_away": 1e5,
-        "perturbation": 1e-3,
-        "damping": 1e-2,
-        "budget": 0.3,
-        "input_timeout": 0.3,
-    },
-    "estimator": {
-        "reopening": False,
-        "patience": 1.5,
-        "longest_prediction": 2.0,
-        "use_orientation": True,
-        "state_noise": 0.05,
-        "parameter_noise_factor": 3.0,
-        "position_noise": 1e-3,
-        "rotation_noise": 5e-2,
-        "gate_probability": 0.9,
-        "wrench_force_noise": 0.2,
-        "wrench_moment_noise": 5e-3,
-        "tip_force_threshold": 9.0,
-        "tendon_length_noise": 1e-3,
-    },
-}  # fmt: skip
+def others_of(block):
+    """Another value that is allowed of each live number."""
+    others = {}
+    for name, setting in declared_settings(type(block.settings)).items():
+        if setting.live and name not in EXCHANGED:
+            low = -math.inf if setting.low is None else setting.low
+            high = math.inf if setting.high is None else setting.high
+            tried = (*(each * setting.default for each in (1.5, 0.5, 0.9)), 0.01, 0.5)
+            tried = [setting.default + 1] if setting.kind == "integer" else tried
+            tried = [not setting.default] if setting.kind == "boolean" else tried
+            value = next(each for each in tried if each != setting.default and low <= each <= high)
+            others[name] = value
+    return others
 
 
 EXCHANGED = {"sends"}  # where controllers are exchanged
 
 
 @pytest.mark.parametrize(
-    ("name", "made", "lived"),
-    [
-        ("nempc", controller, commands_of),
-        ("rod_mpc", gradient, commands_of),
-        ("estimator", estimator, estimates_of),
-    ],
+    ("made", "lived"),
+    [(controller, commands_of), (gradient, commands_of), (estimator, estimates_of)],
 )
-def test_every_live_number_of_a_block_acts_as_if_it_had_been_given(name, made, lived):
-    others = OTHERS[name]
+def test_every_live_number_of_a_block_acts_as_if_it_had_been_given(made, lived):
     block = made()
-    declared = declared_settings(type(block.settings))
-    live = {each for each, setting in declared.items() if setting.live}
-    assert live - EXCHANGED == set(others)
+    others = others_of(block)
+    assert len(others) >= 12
     values = setting_values(block.settings)
     assert all(values[each] != value for each, value in others.items())
     unchanged = lived(made())
@@ -216,7 +169,7 @@ def test_a_live_change_keeps_what_was_learned():
 def test_weights_that_leave_nothing_to_minimise_are_refused_and_change_nothing():
     block = gradient()
     before = block.settings
-    none = {name: 0.0 for name in OTHERS["rod_mpc"] if name.startswith("costs.")}
+    none = {name: 0.0 for name in others_of(block) if name.startswith("costs.")}
     with pytest.raises(UserError, match="at least one"):
         block.prepared(build_settings(type(before), setting_values(before) | none))
     assert block.settings is before
@@ -307,67 +260,48 @@ class Gain(BlockBase):
         return [Output("pressure/command", now, self.total)]
 
 
-class Bench:
+class Bench(Peer):
     """One node at work, and what it publishes."""
 
     def __init__(self):
         domain = int(fresh_domain())
-        self.context, self.outside = rclpy.Context(), rclpy.Context()
-        rclpy.init(context=self.context, domain_id=domain)
-        rclpy.init(context=self.outside, domain_id=domain)
+        super().__init__("other", lockstep=True, domain_id=domain)
+        self.inside = rclpy.Context()
+        rclpy.init(context=self.inside, domain_id=domain)
         overrides = [Parameter("mode", value="lockstep")]
-        self.node = block_node_class(Gain)(context=self.context, parameter_overrides=overrides)
-        self.executor = SupervisedExecutor(self.node)
-        self.spinning = threading.Thread(target=self.executor.spin)
+        self.tested = block_node_class(Gain)(context=self.inside, parameter_overrides=overrides)
+        self.of_tested = SupervisedExecutor(self.tested)
+        self.spinning = threading.Thread(target=self.of_tested.spin)
         self.spinning.start()
-        self.other = rclpy.create_node("other", context=self.outside)
-        self._spinner = SingleThreadedExecutor(context=self.outside)
-        self._spinner.add_node(self.other)
         self.commands: dict[int, np.ndarray] = {}
         self.records: list[TickRecord] = []
         self._codec = codec("pressure/state", Gain(ROBOT, GainSettings()).expected)
-        for topic, heard in (("pressure/command", self._on_command), ("ticks", self._on_ticks)):
-            kind = TOPICS[topic].message_class()
-            self.other.create_subscription(kind, topic, heard, qos(topic, True))
-        kind = TOPICS["pressure/state"].message_class()
-        self._pressures = self.other.create_publisher(
-            kind, "pressure/state", qos("pressure/state", True)
-        )
+        self._pressures = self.publisher("pressure/state")
+        self.hear("pressure/command", self._on_command)
+        self.hear("ticks", lambda m: self.records.extend(records_from_message(m)[1]))
 
     def _on_command(self, message) -> None:
-        stamp = message.header.stamp
-        self.commands[stamp.sec * 10**9 + stamp.nanosec] = np.array(message.effort)
-
-    def _on_ticks(self, message) -> None:
-        self.records += records_from_message(message)[1]
-
-    def until(self, condition) -> None:
-        end = time.monotonic() + TIMEOUT
-        while not condition() and time.monotonic() < end:
-            self._spinner.spin_once(timeout_sec=0.02)
-        assert condition(), "it never came"
+        self.commands[from_stamp(message, "")] = np.array(message.effort)
 
     def do(self, action):
         """In the thread of the node's executor, as a service is answered."""
-        done = self.executor.create_task(action)
+        done = self.of_tested.create_task(action)
         self.until(done.done)
         return done.result()
 
     def set(self, name, value):
-        return self.do(lambda: self.node.set_parameters([Parameter(name, value=value)])[0])
+        return self.do(lambda: self.tested.set_parameters([Parameter(name, value=value)])[0])
 
     def send(self, stamp: int, pressures) -> None:
         self._pressures.publish(self._codec.encode(np.asarray(pressures, float), stamp))
 
     def close(self) -> None:
-        self.executor.create_task(self.node.finish)
-        self.executor.stop()
+        self.of_tested.create_task(self.tested.finish)
+        self.of_tested.stop()
         self.spinning.join(TIMEOUT)
-        self._spinner.shutdown()
-        self.other.destroy_node()
-        self.node.destroy_node()
-        self.context.try_shutdown()
-        self.outside.try_shutdown()
+        self.tested.destroy_node()
+        self.inside.try_shutdown()
+        super().close()
 
 
 @pytest.fixture(scope="module")
@@ -389,7 +323,7 @@ def test_what_names_code_files_and_devices_is_fixed_at_the_start(settings):
 
 
 def test_what_is_fixed_is_refused_in_every_state_and_unchanged_values_of_the_rest_accepted(bench):
-    node = bench.node
+    node = bench.tested
     for change in (None, node.trigger_configure, node.trigger_activate):
         if change:
             bench.do(change)
@@ -406,7 +340,7 @@ def test_what_is_fixed_is_refused_in_every_state_and_unchanged_values_of_the_res
 
 
 def test_live_changes_are_recorded_and_a_replay_has_the_same_bits(bench):
-    node = bench.node
+    node = bench.tested
     both = [Parameter("gain", value=2.0), Parameter("mirrored", value=False)]
     pressures = {stamp: 1e3 * np.arange(1.0, 4.0) / stamp for stamp in range(1, 41)}
     for stamp, value in pressures.items():

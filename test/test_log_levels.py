@@ -3,7 +3,6 @@
 import pytest
 
 from softcr_models.errors import UserError
-from softcr_runtime.ros.context import whereabouts
 from softcr_runtime.ros.log_levels import LogLevels
 from softcr_tools.running.run_options import SimulationOptions
 
@@ -40,25 +39,3 @@ def test_a_node_that_is_not_there_is_named_with_the_nearest():
     with pytest.raises(UserError, match=r"called estimater; did you mean estimator\?"):
         levels.check_names(["recorder", "estimator"])
     levels.check_names(["estimater"])
-
-
-@pytest.mark.parametrize(
-    ("environment", "words"),
-    [
-        ({}, "ROS domain 0, discovery range SUBNET (this network)"),
-        (
-            {"ROS_DOMAIN_ID": "7", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"},
-            "ROS domain 7, discovery range LOCALHOST (this machine only)",
-        ),
-        (
-            {"ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"},
-            "ROS domain 0, discovery range of ROS_LOCALHOST_ONLY (this machine only)",
-        ),
-    ],
-)
-def test_where_nodes_are_looked_for_is_said(monkeypatch, environment, words):
-    for name in ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert whereabouts() == words

@@ -4,7 +4,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-import rclpy
+from kit.processes import TIMEOUT, Peer
 from rclpy.event_handler import SubscriptionEventCallbacks
 
 from softcr_runtime.blocks.sample import Sample
@@ -13,22 +13,17 @@ from softcr_runtime.wire.messages import from_stamp, pressures_to_message
 from softcr_runtime.wire.topics import TOPICS, qos
 
 LOUD, QUIET = "pressure/command", "pressure/state"
-TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 
 
 @contextmanager
 def _inbox():
     """An inbox that LOUD wakes and QUIET does not, and a function that sends to either."""
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    node = rclpy.create_node("tester", context=context)
-    refused = []
-    inbox = Mailbox(context, lambda *reason: refused.append(reason))
-    publishers = {}
+    peer, refused = Peer("tester"), []
+    inbox = Mailbox(peer.context, lambda *reason: refused.append(reason))
     for topic in (QUIET, LOUD):
+        peer.publisher(topic)
         kind = TOPICS[topic].message_class()
-        publishers[topic] = node.create_publisher(kind, topic, qos(topic))
-        subscription = node.create_subscription(
+        subscription = peer.node.create_subscription(
             kind, topic, lambda _: None, qos(topic), callback_group=NotExecuted(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
@@ -37,7 +32,7 @@ def _inbox():
     inbox.open()
 
     def send(topic, stamp):
-        publishers[topic].publish(pressures_to_message([0.0], ["chamber"], stamp))
+        peer.publisher(topic).publish(pressures_to_message([0.0], ["chamber"], stamp))
 
     deadline = time.monotonic() + TIMEOUT
     for topic in (QUIET, LOUD):  # until both ends have found each other
@@ -49,8 +44,7 @@ def _inbox():
         assert not refused
     finally:
         inbox.destroy()
-        node.destroy_node()
-        context.shutdown()
+        peer.close()
 
 
 def _reading(topic):

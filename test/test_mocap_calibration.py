@@ -3,10 +3,9 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mocap_stage import CALIBRATION, RESTING
+from kit.bench import CALIBRATION, RESTING
 
 from softcr_hardware.optitrack.calibration import (
     MocapCalibration,
@@ -96,36 +95,3 @@ def test_a_saved_calibration_is_loaded_as_it_was(tmp_path):
     assert load_calibration(path) == calibration
     with pytest.raises(UserError, match="cannot be written"):
         save_calibration(path / "mine.yaml", calibration)  # below a file
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"base_in_world": {"quaternion": [0, 0, 0, 2]}}, "must have length 1, has 2.0000"),
-        ({"base_in_world": {"quaternion": [0, 0, 0, float("nan")]}}, "finite number"),
-        ({"base_in_world": {"position": [1, 2]}}, "base_in_world.position"),
-        ({"base_in_world": None}, "base_in_world: None is not allowed"),
-        ({"pose": 1}, "pose: unknown field; allowed are description, base"),
-    ],
-)
-def test_a_wrong_file_is_one_line_with_file_and_field(tmp_path, change, says):
-    path = tmp_path / "wrong.yaml"
-    path.write_text(yaml.safe_dump(CALIBRATION.model_dump(mode="json") | change))
-    with pytest.raises(UserError, match=says) as refused:
-        load_calibration(path)
-    assert str(path) in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("content", ["", "{", "\xff", "- 1"])
-def test_what_is_no_calibration_at_all_is_one_line(tmp_path, content):
-    path = tmp_path / "none.yaml"
-    path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(UserError, match=r"none\.yaml") as refused:
-        load_calibration(path)
-    assert "\n" not in str(refused.value)
-
-
-def test_an_unknown_name_lists_those_there_are():
-    with pytest.raises(UserError, match="'mars': unknown; known are licher2025"):
-        load_calibration("mars")

@@ -1,7 +1,5 @@
 """Names that tell the robots of one ROS domain apart."""
 
-import json
-import threading
 import time
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from domains import fresh_domain
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.processes import Peer, ros
 from pydantic import TypeAdapter, ValidationError
 
 pytest.importorskip("rclpy")
@@ -18,7 +17,6 @@ from rclpy.exceptions import InvalidNamespaceException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.validate_namespace import validate_namespace
-from relay import Relay
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -129,9 +127,7 @@ def test_only_absolute_topics_are_shared():
 def test_the_valves_count_who_commands_them_in_their_namespace_alone(monkeypatch):
     """Beside two others who command other robots there is one commander; a second one is told."""
     monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    try:
+    with ros() as context:
         spaces = ("/robot1", "/robot2", "/")
         nodes = [rclpy.create_node("mpc", namespace=each, context=context) for each in spaces]
         for each in nodes:
@@ -157,8 +153,6 @@ def test_the_valves_count_who_commands_them_in_their_namespace_alone(monkeypatch
         assert commander.several == ""
         nodes[0].create_publisher(JointState, "pressure/command", 1)
         assert looked_until(lambda: commander.several == "/robot1/mpc twice")
-    finally:
-        context.shutdown()
 
 
 # --- simulated time -----------------------------------------------------------------------------
@@ -169,12 +163,8 @@ def test_the_time_of_a_namespace_is_its_own(monkeypatch, namespace):
     """Two clocks run in one domain, and a node on simulated time hears that of its namespace."""
     monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
     told = {"/clock": 7 * 10**9, "/robot1/clock": 3 * 10**9}
-    context = rclpy.Context()
     words = [*namespaces.in_namespace(namespace), "-p", "use_sim_time:=true"]
-    rclpy.init(context=context, args=["--ros-args", *words])
-    other = rclpy.Context()
-    rclpy.init(context=other)
-    try:
+    with ros(args=["--ros-args", *words]) as context, ros() as other:
         node = rclpy.create_node("node", context=context)
         speaker = rclpy.create_node("speaker", context=other)
         clocks = {topic: speaker.create_publisher(Clock, topic, 10) for topic in told}
@@ -193,23 +183,6 @@ def test_the_time_of_a_namespace_is_its_own(monkeypatch, namespace):
             heard.add(node.get_clock().now().nanoseconds)
         assert heard == {told[namespaces.absolute(namespace, "clock")]}
         executor.shutdown()
-    finally:
-        context.shutdown()
-        other.shutdown()
-
-
-def test_a_node_without_time_names_the_clock_of_its_namespace(monkeypatch):
-    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
-    context = rclpy.Context()
-    words = [*namespaces.in_namespace("robot1"), "-p", "use_sim_time:=true"]
-    rclpy.init(context=context, args=["--ros-args", *words])
-    try:
-        node = Relay(context=context)
-        (line,) = node._time_warnings()
-        assert line == "use_sim_time is set, and nothing has come on /robot1/clock"
-        node.destroy_node()
-    finally:
-        context.shutdown()
 
 
 def test_a_replay_speaks_in_the_namespace_that_is_named(monkeypatch, tmp_path):
@@ -220,26 +193,19 @@ def test_a_replay_speaks_in_the_namespace_that_is_named(monkeypatch, tmp_path):
         message = pressures_to_message(np.full(3, 1e3), ("a", "b", "c"), stamp)
         bag.add("pressure/state", stamp, message)
     bag.write(tmp_path / "bag")
-    context = rclpy.Context()
-    rclpy.init(context=context)
+    peer = Peer("listener")
     heard = {f"{space}{topic}": [] for space in ("", "/robot1") for topic in ("/clock", STATE)}
-    executor = SingleThreadedExecutor(context=context)
-    node = rclpy.create_node("listener", context=context)
     for topic, stamped in heard.items():
         kind = Clock if topic.endswith("clock") else JointState
         profile = qos(topic.removeprefix("/robot1").lstrip("/") if kind is JointState else "/clock")
         profile.depth = 100
-        node.create_subscription(kind, topic, stamped.append, profile)
-    executor.add_node(node)
-    spinning = threading.Thread(target=executor.spin)
-    spinning.start()
+        peer.node.create_subscription(kind, topic, stamped.append, profile)
+    peer.start()
     try:
         words = ["--online", "--wait", "30", "--namespace", "/robot1"]
         assert cli.main(["replay", str(tmp_path / "bag"), *words]) == 0
     finally:
-        executor.shutdown()
-        spinning.join()
-        context.shutdown()
+        peer.close()
     assert not heard["/clock"]
     assert not heard[STATE]
     received = [from_stamp(message, STATE) for message in heard["/robot1" + STATE]]
@@ -285,9 +251,7 @@ def test_every_node_is_told_the_prefix_of_its_robots_frames(tmp_path, given, tol
     ],
 )
 def test_a_node_has_the_frames_of_its_namespace(namespace, overrides, prefix):
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    try:
+    with ros() as context:
         given = [Parameter(name, value=value) for name, value in overrides.items()]
         node = RecorderNode(context=context, namespace=namespace, parameter_overrides=given)
         assert node.frame("base") == prefix + "base"
@@ -296,8 +260,6 @@ def test_a_node_has_the_frames_of_its_namespace(namespace, overrides, prefix):
         assert report.node == (namespace.strip("/"), "recorder")
         assert report.hardware_id == namespaces.full_name(namespace, "licher2025")
         node.destroy_node()
-    finally:
-        context.shutdown()
 
 
 def test_messages_name_the_prefixed_frames():
@@ -308,8 +270,3 @@ def test_messages_name_the_prefixed_frames():
     assert pose.header.frame_id == "robot1/base"
     arm = expected_of(load_robot("dalenberg_robot1", ("arm",)), frame_prefix="robot1/")
     assert arm.frame == "world", "the world is everybody's"
-
-
-def test_options_of_a_namespace_are_recorded_as_they_are():
-    options = SimulationOptions.of_options({"namespace": "/robot1"})
-    assert json.loads(options.model_dump_json())["namespace"] == "robot1"

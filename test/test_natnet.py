@@ -4,7 +4,6 @@ import contextlib
 import os
 import socket
 import struct
-import threading
 import time
 from contextlib import contextmanager
 from random import Random
@@ -14,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mocap_stage import CALIBRATION, RESTING, Stage
-from wire import until
+from kit.bench import CALIBRATION, RESTING, Stage
+from kit.processes import running, until
 
 from softcr_hardware.optitrack.client import Address, NatNetClient
 from softcr_hardware.optitrack.emulator import FREQUENCY, MotiveEmulator, MotiveServer
@@ -195,14 +194,6 @@ def test_foreign_frequencies_are_one_reason_of_refusal():
     assert session.refused == {"clock frequency out of range": 1000}
 
 
-def test_a_setting_that_is_none_is_refused_in_one_line():
-    server = new_server()
-    with pytest.raises(UserError, match="setting 'colour': unknown; known are stamps, mode"):
-        server.set("colour", "red")
-    with pytest.raises(UserError, match="mode = 'asleep': must be one of live, recording, edit"):
-        server.set("mode", "asleep")
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_datagram_cut_anywhere_is_refused_whole(version):
     info, *others = datagrams(version)
@@ -290,19 +281,9 @@ def test_fuzzed_datagrams_end_in_poses_or_in_named_refusals():
 # --- over UDP -----------------------------------------------------------------------------------
 
 
-@contextmanager
 def served(server=None, **options):
-    """A running emulator."""
     server = server or new_server(start=time.monotonic() - 100.0)  # up for long
-    emulator = MotiveEmulator(server, port=0, **options)
-    stop = threading.Event()
-    thread = threading.Thread(target=emulator.run, args=(stop,))
-    thread.start()
-    try:
-        yield emulator
-    finally:
-        stop.set()
-        thread.join()
+    return running(MotiveEmulator(server, port=0, **options))
 
 
 @contextmanager
@@ -343,33 +324,6 @@ def test_the_natnet_packages_own_client_understands_our_server():
     assert np.allclose(seen.pos, CALIBRATION.body(RESTING)[:3, 3], atol=1e-4)
     exposure = frames[-1].suffix.stamp_transmit - frames[-1].suffix.stamp_camera_mid_exposure
     assert 0.0045 * FREQUENCY <= exposure < 0.5 * FREQUENCY  # as late as it was really sent
-
-
-def test_poses_come_in_order_with_stamps_of_the_past():
-    with served() as emulator, client_of(emulator) as client:
-        poses = [until(lambda: client.take(0.1), "a pose") for _ in range(60)]
-        times = [pose.time for pose in poses]
-        assert times == sorted(set(times))
-        assert times[-1] < time.monotonic()
-        assert np.allclose(poses[-1].pose, RESTING, atol=1e-3)
-
-
-def test_settings_of_motive_change_what_the_client_says_while_it_runs():
-    with served() as emulator, client_of(emulator) as client:
-        until(lambda: client.take(0.1), "a pose")
-        session = client.session
-        assert (session.mode, session.stamps) == ("live", "mid-exposure")
-        emulator.set("mode", "edit")
-        says = "Motive is in Edit mode: it plays a recording back"
-        until(lambda: session.trouble(time.monotonic()) == says, "Edit mode")
-        emulator.set("mode", "recording")
-        emulator.set("stamps", "none")
-        says = "no stamp: neither mid-exposure nor data received"
-        until(lambda: session.trouble(time.monotonic()) == says, "no stamps")
-        emulator.set("stamps", "received")
-        client.forget()
-        until(lambda: client.take(0.1), "a pose by the data's stamp")
-        assert (session.mode, session.stamps) == ("recording", "data received")
 
 
 def multicast_port(group):

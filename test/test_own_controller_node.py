@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from domains import fresh_domain
+from kit.processes import ROOT
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
@@ -19,7 +20,6 @@ from softcr_tools.running.hardware_system import HardwareOptions, hardware_syste
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 
-ROOT = Path(__file__).parents[1]
 BAG = Path("nowhere")
 SYSTEMS = {
     "simulation": (SimulationOptions, simulation_system),

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from kit.processes import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -27,7 +28,6 @@ from softcr_tools.running.hardware_system import HardwareOptions, hardware_syste
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.name for path in ROOT.glob("softcr*") if (path / "__init__.py").is_file())
 INTERFACES = {"builtin_interfaces", "rcl_interfaces", "std_srvs"}
 OF_ROS_ONLY = {"launch", "launch_ros"}  # imported by launch files, not on PyPI

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lying_sensors import DT, LIMITS, MEASURED, WIDE, Bench, station
+from kit.bench import DT, LIMITS, MEASURED, WIDE, Bench, station
 
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData
@@ -74,13 +74,9 @@ LIES = {
     "stuck in motion": (SINE, stuck, 0.3, 66e3),
     "one converter and toggle stop": (SINE, stopped, 0.055, 66e3),
     "slope to 50 %": (70e3, slope(0.5), 0.05, 73e3),
-    "reads 12 kPa less": (
-        60e3,
-        lambda bus, began: lambda t, s, true: bus.reading(s, 0, noisy(t) + true[0] - 12e3),
-        0.01,
-        63e3,
-    ),
-}
+    "reads 12 kPa less": (60e3, lambda bus, began: lambda t, s,
+     true: bus.reading(s, 0, noisy(t) + true[0] - 12e3), 0.01, 63e3),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", LIES)

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -19,62 +18,12 @@ from softcr_hardware.ethercat.process_data import INPUT, ProcessData, zero_volts
 from softcr_hardware.ethercat.terminals import Gains, load_station
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_models.files.config import config_directory
 
 STATION = load_station("licher2025", load_robot("licher2025").chamber_names)
 VALVE, FLOW = STATION.valve, STATION.flow
 DT = 0.001
 valve_volts(VALVE, valve_opening(VALVE, 5.0))  # compiled before a test of hypothesis measures time
 ANY = st.floats(allow_nan=True, allow_infinity=True)
-SPARE = {"terminal": 2, "channel": 3, "zero": 1.0, "pascal_per_volt": 2.5e4}  # it is none
-
-
-def changed(tmp_path, *path_and_value):
-    """The station file with one value replaced."""
-    content = yaml.safe_load((config_directory() / "ethercat/licher2025.yaml").read_text())
-    *path, value = path_and_value
-    place = content
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    file = tmp_path / "station.yaml"
-    file.write_text(yaml.safe_dump(content))
-    return file
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (("valve", "when_dead", 10.0), "a dead host would leave the chambers full"),
-        (("valve", "when_dead", 4.9), "does not open the exhaust"),
-        (("valve", "closed", 10.0), "closed 10.0 V must lie between"),
-        (("terminals", 1, "inputs", 2), "chamber_3: terminal 2 channel 3: EL3164 has 2 inputs"),
-        (("chambers", 2, "valve", "terminal", 7), "there are 3 terminals"),
-        (("chambers", 1, "sensor", "channel", 1), "used twice"),
-        (("chambers", 1, "name", "chamber_1"), "names must differ"),
-        (("watchdog", 0), "watchdog: 0 is not allowed"),
-        (("gains", "proportional", "much"), "gains.proportional: 'much' is not allowed"),
-        (("flow", {}), "flow.supply: missing"),
-        (("chambers", 0, "second_sensor", SPARE), "chamber_3: terminal 2 channel 3: this"),
-        (("supply", {"gauge": SPARE}), "supply gauge: terminal 2 channel 3: this channel is used"),
-        (("guard", {"equal_samples": 3}), "guard.equal_samples: 3 is not allowed"),
-        (("surprise", 1), "surprise: unknown field"),
-    ],
-)
-def test_a_wrong_station_is_refused_in_one_line(tmp_path, change, says):
-    with pytest.raises(UserError, match=says) as refused:
-        load_station(changed(tmp_path, *change))
-    assert all(line.startswith(f"{tmp_path}") for line in str(refused.value).splitlines())
-
-
-def test_station_files_that_are_none(tmp_path):
-    with pytest.raises(UserError, match="'nowhere': unknown; known are licher2025"):
-        load_station("nowhere")
-    (tmp_path / "bad.yaml").write_text("a: [")
-    with pytest.raises(UserError, match="cannot be read as a station file"):
-        load_station(tmp_path / "bad.yaml")
-    with pytest.raises(UserError, match=r"chambers are .* the robot's are \['left'\]"):
-        load_station("licher2025", ("left",))
 
 
 @given(hnp.arrays(float, 3, elements=st.floats(-20, 20)))

@@ -3,9 +3,9 @@ with the name that it lacks."""
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
+from kit.processes import ROOT
 
 rclpy = pytest.importorskip("rclpy")
 
@@ -17,8 +17,6 @@ from softcr_runtime.ros import rclpy_release  # noqa: E402
 from softcr_runtime.ros.rclpy_release import TESTED, missing_names, release  # noqa: E402
 from softcr_tools.doctor.finding import FAIL, OK, WARN  # noqa: E402
 from softcr_tools.doctor.software import check_rclpy  # noqa: E402
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_the_installed_release_has_all_names_and_was_tested():
@@ -97,10 +95,3 @@ def test_every_private_name_that_is_used_is_listed():
             used |= set(re.findall(r"\b_rclpy\.(\w+)", text))
     assert {"_parameter_overrides", "_TYPE_SUPPORT", "WaitSet"} <= used
     assert {name for name in used if name not in listed} == set()
-
-
-def test_the_page_of_workspaces_names_the_tested_releases():
-    text = (ROOT / "docs/howto/workspace.md").read_text()
-    for number, distribution in TESTED.items():
-        assert number in text
-        assert distribution.capitalize() in text

@@ -4,57 +4,23 @@ import math
 
 import numpy as np
 import pytest
-from lying_sensors import EASY, LIMITS
+from kit.bench import DrivenBench
 
-from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.emulation.chambers import ChamberErrors
-from softcr_hardware.ethercat.driver import ValveDriver
-from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.terminal_settings import wanted_settings
 from softcr_hardware.ethercat.terminals import Station, load_station
 from softcr_hardware.safety.safety import Action
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_runtime.blocks.command_packets import CommandPacket
 
 STATION = load_station("regulators", load_robot("licher2025").chamber_names)
 UNTESTED = STATION.model_copy(update={"arming_test": False})
 POLE = STATION.gains.proportional
 
 
-class Bench:
-    """The driver behind regulators, on virtual time; `peak` is the largest true pressure."""
-
-    def __init__(self, errors=None, station=UNTESTED):
-        self.now, self.peak = 0.0, 0.0
-        data = ProcessData(station)
-        self.actuator = EmulatedActuator(station, errors=errors)
-        self.bus = MemoryBus(station, data, self.actuator, lambda: self.now)
-        self.driver = ValveDriver(station, LIMITS, data, self.bus, EASY)
-        self.driver.open()
-        self.true, self.sent, self.reasons = [], [], set()
-
-    def live(self, seconds, command, enable=False):
-        """`command` (time) -> (3,) [Pa]."""
-        for _ in range(round(1e3 * seconds)):
-            self.now = round(self.now + 1e-3, 6)
-            if round(1e3 * self.now) % 14 == 0:
-                asked = np.broadcast_to(command(self.now), 3)
-                packet = CommandPacket.single(round(1e9 * self.now), asked)
-                self.driver.hear("command", self.now, packet)
-            if enable and not self.driver.report.decision.enabled:
-                self.driver.enable()
-            report = self.driver.tick(self.now)
-            self.true.append(self.actuator.pressures)
-            self.sent.append(report.sent)
-            self.peak = max(self.peak, self.true[-1].max())
-            self.reasons.add(report.decision.reason)
-        return self
-
-    @property
-    def decision(self):
-        return self.driver.report.decision
+def regulated(errors=None, station=UNTESTED):
+    return DrivenBench(station, errors)
 
 
 def wave(now):
@@ -62,7 +28,7 @@ def wave(now):
 
 
 def test_the_chambers_follow_their_setpoint_with_the_pole_of_the_station_file():
-    bench = Bench().live(2.0, wave, enable=True)
+    bench = regulated().live(2.0, wave, enable=True)
     assert bench.decision.enabled
     bench.true.clear(), bench.sent.clear()
     bench.live(8.0, wave)
@@ -86,7 +52,7 @@ def test_the_chambers_follow_their_setpoint_with_the_pole_of_the_station_file():
     ],
 )
 def test_regulators_that_are_a_little_wrong_do_not_vent(errors):
-    bench = Bench(errors).live(10.0, wave, enable=True)
+    bench = regulated(errors).live(10.0, wave, enable=True)
     assert bench.decision.enabled
     assert not any("fault" in reason for reason in bench.reasons)
 
@@ -101,7 +67,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_regulator_that_fails_is_seen_and_the_air_goes_off(fault):
-    bench = Bench().live(3.0, wave, enable=True)
+    bench = regulated().live(3.0, wave, enable=True)
     assert bench.decision.enabled
     for name, value in FAULTS[fault].items():
         bench.actuator.chambers[name][0] = value
@@ -123,7 +89,7 @@ def test_a_regulator_that_fails_is_seen_and_the_air_goes_off(fault):
     ],
 )
 def test_a_sensor_that_lies_moves_no_air_and_is_seen(lie, cause):
-    bench = Bench().live(3.0, lambda now: 6e4, enable=True)
+    bench = regulated().live(3.0, lambda now: 6e4, enable=True)
     assert bench.decision.enabled
     honest = bench.bus.exchange
 
@@ -141,7 +107,7 @@ def test_a_sensor_that_lies_moves_no_air_and_is_seen(lie, cause):
 
 
 def test_an_emergency_stop_vents_regulators():
-    bench = Bench().live(3.0, wave, enable=True)
+    bench = regulated().live(3.0, wave, enable=True)
     bench.bus.stopped = True
     bench.live(0.3, wave)
     assert bench.decision.action == Action.VENT_NOW
@@ -174,7 +140,7 @@ def test_a_regulator_that_would_stay_full_or_is_out_of_range_is_refused():
     with pytest.raises(
         UserError, match=r"valve.range 80 kPa is below the highest command, 100 kPa"
     ):
-        Bench(station=small)
+        regulated(station=small)
     with pytest.raises(UserError, match="its valves are pressure regulators"):
         _ = STATION.flow_valve
 
@@ -189,7 +155,7 @@ def _asked(bench, seconds=12.0):
 
 
 def test_the_arming_test_commands_each_regulator_and_then_it_is_enabled():
-    bench = Bench(station=STATION)
+    bench = regulated(station=STATION)
     assert _asked(bench).enabled
     peaks = np.array(bench.true).max(axis=0)
     assert ((peaks > 3e3) & (peaks < 5e3)).all()  # each chamber had its 4 kPa
@@ -216,7 +182,7 @@ def _closed(bench):
     ("wrong", "cause"), [(_swapped, "chamber_1: reads "), (_closed, "chamber_3: reads ")]
 )
 def test_the_arming_test_names_what_does_not_answer(wrong, cause):
-    bench = Bench(station=STATION)
+    bench = regulated(station=STATION)
     wrong(bench)
     decision = _asked(bench)
     assert not decision.enabled

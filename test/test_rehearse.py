@@ -3,18 +3,14 @@
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from kit.processes import SOFTCR
 
 from softcr_hardware.emulation import bench as emulated_bench
 from softcr_hardware.ethercat.memory_cycle import memory_cycle
 from softcr_models.errors import UserError
-from softcr_tools.cli import main
 from softcr_tools.running import machine_speed, rehearse
-
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 
 
 def test_who_may_not_rehearse_is_told_in_one_line(monkeypatch):
@@ -73,11 +69,6 @@ def test_few_candidates_are_the_nempcs_only():
     assert told({"controller": "nempc"}).of("controller") == {"population": 64}
     given = {"controller": "nempc", "controller.population": "9"}
     assert told(given).of("controller") == {"population": 9}
-
-
-def test_devices_cannot_be_chosen(capsys):
-    assert main(["rehearse", "--valves.interface", "eth0"]) == 2
-    assert "option valves.interface: a rehearsal brings its own devices" in capsys.readouterr().err
 
 
 @pytest.mark.network

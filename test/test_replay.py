@@ -20,10 +20,11 @@ import zstandard
 from domains import fresh_domain
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.bags import ESTIMATE_OFFSET, closed_loop, pose_with_covariance, write_bag
+from kit.processes import SOFTCR, Peer
 from rich.console import Console
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
-from test_report import ESTIMATE_OFFSET, closed_loop, pose_with_covariance, write_bag
 
 from softcr_control.controller import ControllerBlock
 from softcr_estimation.estimator import EstimatorBlock
@@ -57,7 +58,6 @@ from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_mes
 from softcr_runtime.wire.messages import pose_to_message, pressures_to_message
 from softcr_runtime.wire.topics import TOPICS
 from softcr_tools import cli
-from softcr_tools.replay.command import _changes
 from softcr_tools.replay.offline import compare, replay
 from softcr_tools.replay.online import CLOCK_PERIOD, schedule
 from softcr_tools.running.run_options import SimulationOptions
@@ -69,7 +69,6 @@ ESTIMATOR = "softcr_estimation.estimator:EstimatorBlock"
 TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
 PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
 
 
@@ -681,19 +680,6 @@ def test_another_setting_gives_another_answer(tmp_path, run_entries):
     assert content["tip_difference_mm"]["max"] > 0.0
 
 
-def test_another_robot_may_be_asked_for(tmp_path, run_entries):
-    bag = write(tmp_path / "bag", run_entries)
-    robot = yaml.safe_load(
-        (Path(__file__).parents[1] / "config/robots/licher2025.yaml").read_text()
-    )
-    robot["bending_compliance"] = 55.0
-    (tmp_path / "soft.yaml").write_text(yaml.safe_dump(robot))
-    content = replayed(bag, "--robot", str(tmp_path / "soft.yaml"))
-    # the poses are those of 49.9
-    assert content["compliance_difference"]["max"] > 1.0
-    assert content["replayed_compliance"] < 55.0
-
-
 def test_settings_come_from_the_run_or_it_is_said(tmp_path, estimator, tips):
     entries = lived(estimator, tips, tells=False)
     bag = write(tmp_path / "bag", entries)
@@ -709,15 +695,10 @@ def test_settings_come_from_the_run_or_it_is_said(tmp_path, estimator, tips):
     ("arguments", "line"),
     [
         (["--set", "filter=kalman"], "parameter filter = 'kalman': must be one of auto, ukf, ekf"),
-        (["--set", "colour=1"], "parameter colour = 1: unknown"),
-        (["--set", "filter"], "--set 'filter': must be PARAMETER=VALUE"),
         (["--set", "nempc_controller.horizon=4"], "needs --controller"),
         (["--set", "valves.horizon=4"], "parameter valves.horizon = 4: unknown"),
-        (["--set", "filter=[ukf"], "the value must be a number, a word or a list"),
-        (["--robot", "nemo"], "robot 'nemo': unknown"),
         (["--controller"], "does not say what the node nempc_controller ran"),
         (["--output", "."], ". exists already"),
-        (["--online", "--rate", "0"], "--rate 0.0: must be from 0.01 to 100"),
         (["--online", "--controller"], "--controller: is for the offline replay"),
     ],
 )
@@ -763,20 +744,6 @@ def test_a_bag_whose_node_used_what_it_does_not_take_is_refused_in_one_line(
     assert cli.main(["replay", str(bag)]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "the estimator used pressure/command, which today's does not take" in line
-
-
-def test_a_bag_whose_node_does_not_say_what_it_ran_is_refused_in_one_line(
-    tmp_path, run_entries, capsys
-):
-    report = DiagnosticReport("estimator: loop", 0, "", ROBOT.name, {"settings": {}})
-    message = cdr_of(diagnostics_to_message([report], START))
-    entries = [
-        replace(each, payload=message) if each.topic == "/diagnostics" else each
-        for each in run_entries
-    ]
-    assert cli.main(["replay", str(write(tmp_path / "bag", entries))]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "does not say what the node estimator ran" in line
 
 
 def test_samples_that_the_recorder_lost_are_counted(tmp_path, run_entries):
@@ -882,25 +849,6 @@ def test_a_late_tick_comes_after_the_later_sample_that_it_used(known):
 # --- onto the wire ------------------------------------------------------------------------------
 
 
-def test_the_role_names_the_controller_and_numbers_are_numbers(simulated):
-    given = ["controller.gain=2e5", "controller.rows=1, 2", "filter=ekf", "noise=-1.5E-3", "x=e5"]
-    assert _changes(given, True) == {
-        "controller": {"gain": 2e5, "rows": "1, 2"},
-        "": {"filter": "ekf", "noise": -1.5e-3, "x": "e5"},
-    }
-    told = replayed(simulated["wall"] / "bag", "--controller", "--set", "controller.horizon=4")
-    assert told["settings"]["nempc_controller"]["horizon"] == 4
-
-
-def test_settings_of_the_other_controller_are_refused(simulated, capsys):
-    arguments = ["--controller", "--set", "rod_mpc.horizon=4", "--output", "/nowhere/replay"]
-    assert cli.main(["replay", str(simulated["wall"]), *arguments]) == 2
-    assert (
-        "--set rod_mpc...: the nodes of this replay are estimator, nempc_controller"
-        in capsys.readouterr().err
-    )
-
-
 def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):
     bag = Bag(write(tmp_path / "bag", run_entries))
     moments = list(schedule(bag))
@@ -916,29 +864,20 @@ def test_the_schedule_keeps_order_and_a_steady_clock(tmp_path, run_entries):
 @pytest.mark.parametrize("topic", ["mocap/tip/pose", "/clock"])
 def test_nothing_is_replayed_beside_a_node_that_publishes_the_same(tmp_path, capsys, topic):
     """Neither beside one that is there, nor on beside one that comes."""
-    rclpy = pytest.importorskip("rclpy")
-    from softcr_runtime.wire.topics import qos
-
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    living = rclpy.create_node("cameras", context=context)
+    pytest.importorskip("rclpy")
+    living = Peer("cameras")
     stamps = range(10**9, 600 * 10**9, 10**9)
     poses = [Entry(POSES, at, cdr_of(pose_to_message(np.eye(4), at))) for at in stamps]
     bag = write(tmp_path / "bag", poses)
     arguments = ["replay", str(bag), "--online", "--wait", "0"]
-
-    def live():
-        living.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
-
     try:
-        coming = threading.Timer(8.0, live)  # the replay listens for 3.5 s
+        coming = threading.Timer(8.0, living.publisher, [topic])  # the replay listens for 3.5 s
         coming.start()
         assert cli.main(arguments) == 2
         coming.join()
         assert cli.main(arguments) == 2
     finally:
-        living.destroy_node()
-        rclpy.try_shutdown(context=context)
+        living.close()
     lines = [line for line in capsys.readouterr().err.splitlines() if "is published by" in line]
     name = topic if topic.startswith("/") else f"/{topic}"
     assert lines == 2 * [
@@ -948,24 +887,19 @@ def test_nothing_is_replayed_beside_a_node_that_publishes_the_same(tmp_path, cap
 
 
 def test_a_live_estimator_runs_on_a_replayed_bag_and_on_the_same_again(simulated):
-    rclpy = pytest.importorskip("rclpy")
+    pytest.importorskip("rclpy")
     from rclpy.parameter import Parameter
 
     from softcr_runtime.ros.block_node import block_node_class
     from softcr_runtime.ros.process import SupervisedExecutor
-    from softcr_runtime.wire.topics import qos
 
-    context = rclpy.Context()
-    rclpy.init(context=context)
+    peer, received = Peer(), []
     overrides = [Parameter("use_sim_time", value=True)]
-    estimator = block_node_class(EstimatorBlock)(context=context, parameter_overrides=overrides)
-    received = []
-    everything = qos("estimate/rod")
-    everything.depth = 1000
-    estimator.create_subscription(
-        TOPICS["estimate/rod"].message_class(), "estimate/rod", received.append, everything,
-        raw=True,
-    )  # fmt: skip
+    estimator = block_node_class(EstimatorBlock)(
+        context=peer.context, parameter_overrides=overrides
+    )
+    peer.hear("estimate/rod", received.append, raw=True)
+    peer.start()
     executor = SupervisedExecutor(estimator)
     spinning = threading.Thread(target=executor.spin)
     estimator.trigger_configure()
@@ -983,7 +917,7 @@ def test_a_live_estimator_runs_on_a_replayed_bag_and_on_the_same_again(simulated
         spinning.join()
         estimator.finish()
         estimator.destroy_node()
-        rclpy.try_shutdown(context=context)
+        peer.close()
     recorded = {header_stamp(payload) for payload in rods(simulated["lockstep"] / "bag")}
     for heard in (first, received[len(first) :]):
         stamps = {header_stamp(payload) for payload in heard}

@@ -67,7 +67,7 @@ def test_a_file_without_a_type_is_refused_in_one_line(content, tmp_path):
         load_robot(path)
 
 
-# --- robots (mistakes in their files: test_yaml_files.py) -----------------------------------------
+# --- robots (mistakes in their files: test_bad_input.py) -----------------------------------------
 
 
 def test_contradictions_are_refused(tmp_path, content):

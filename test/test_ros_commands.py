@@ -14,9 +14,9 @@ from domains import fresh_domain
 from geometry_msgs.msg import PoseStamped
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.processes import until
 from sensor_msgs.msg import PointCloud2, PointField
 from std_srvs.srv import SetBool, Trigger
-from wire import until
 
 from softcr_models.errors import UserError
 from softcr_runtime.ros.context import ros_context
@@ -24,7 +24,6 @@ from softcr_tools import cli
 from softcr_tools.ros import participant
 from softcr_tools.ros.executables import NODES as EXECUTABLES
 from softcr_tools.ros.interfaces import fill, lines, picked, plain, without_nan
-from softcr_tools.ros.participant import instead
 from softcr_tools.ros.topics import is_silent
 
 TIMEOUT = "60"  # of an answer that will come, on a busy machine [s]
@@ -110,13 +109,6 @@ def system(tmp_path_factory):
 
 
 # --- with a context of its own, as every command has it -------------------------------------------
-
-
-def test_where_nobody_is_heard_the_line_says_so(capsys, monkeypatch):
-    monkeypatch.setenv("ROS_DOMAIN_ID", "101")  # of no worker of the tests
-    assert cli.main(["call", "valves/reset", "--timeout", "0.5"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "no service is visible at all (looked on ROS domain 101" in line
 
 
 def test_a_service_is_found_and_called_in_time(capsys):
@@ -213,21 +205,6 @@ def test_an_unknown_name_is_one_line_with_the_nearest_and_where_it_was_looked_fo
         assert part in line
 
 
-@pytest.mark.parametrize(
-    ("word", "wanted", "part"),
-    [
-        ("reset", "/reset", "did you mean /robot1/valves/reset or /valves/reset?"),
-        ("valves/rest", "/valves/rest", "did you mean /valves/reset or /"),
-        ("VALVES/VENT", "/VALVES/VENT", "did you mean /valves/vent or /"),
-        ("zzz", "/zzz", "known are /robot1/valves/reset, /valves/reset, /valves/vent ("),
-        ("valves/get_stat", "/valves/get_stat", "/valves/get_state"),
-    ],
-)
-def test_the_nearest_names_are_told(word, wanted, part):
-    names = ["/valves/reset", "/valves/vent", "/robot1/valves/reset", "/valves/get_state"]
-    assert part in instead(word, wanted, names, "service")
-
-
 # --- call ---------------------------------------------------------------------------------------
 
 
@@ -253,13 +230,6 @@ def test_no_answer_is_one_line_and_a_failure(said):
     code, _, (line,) = said("call", "/robot1/lame", "--timeout", "6")
     assert code == 1
     assert "service /robot1/lame: no answer within 6 s" in line
-
-
-def test_services_are_listed_without_those_of_every_node(said):
-    code, text, _ = said("call")
-    assert code == 0
-    assert "/robot1/agree" in text
-    assert "get_parameters" not in text
 
 
 # --- echo ---------------------------------------------------------------------------------------
@@ -380,21 +350,6 @@ def test_every_node_has_its_parameters_as_options(node, said, monkeypatch):
     assert code == 0
     assert f"Parameters of {node}" in text
     assert "--realtime-priority" in text
-
-
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (["vavles"], "node 'vavles': unknown; did you mean valves?"),
-        (["reference", "--rate-hz", "-3"], "rate_hz"),
-        (["reference", "--raet-hz", "3"], "--raet-hz: unknown; did you mean --rate-hz?"),
-        (["controller", "--controller", "nobody"], "nobody"),
-    ],
-)
-def test_a_wrong_node_or_parameter_is_one_line(words, part, said):
-    code, _, (line,) = said("run", *words)
-    assert code == 2
-    assert part in line
 
 
 def test_a_node_runs_alone_with_the_parameters_given(said):

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from kit.bench import HEALTHY
 
 from softcr_hardware.safety.rules import RULES
-from softcr_hardware.safety.safety import Action, Flags, Latch, Safety
+from softcr_hardware.safety.safety import Action, Latch, Safety
 from softcr_hardware.safety.setpoint import Setpoint
 from softcr_hardware.safety.settings import SafetySettings
 from softcr_models.robots.robot import PressureLimits
@@ -19,19 +20,7 @@ from softcr_models.robots.robot import PressureLimits
 MAXIMUM = 1e5
 LIMITS = PressureLimits(minimum=0.0, maximum=MAXIMUM, maximum_rate=2e6)
 DT = 0.001
-GOOD = Flags(
-    operator_pressed=True,
-    operator_age=0.01,
-    command_age=0.01,
-    mocap_age=0.005,
-    force_torque_age=0.01,
-    exchange_age=0.0,
-    slaves_operational=True,
-    watchdog_armed=True,
-    pressure_age=0.0,
-    highest_pressure=0.0,
-    pressure_error=0.0,
-)
+GOOD = replace(HEALTHY, operator_age=0.01, command_age=0.01, mocap_age=0.005, force_torque_age=0.01)
 
 
 class Bench:
@@ -123,13 +112,8 @@ MATRIX = [
     ("stop pressed", {"stopped": True}, DT, Action.VENT_NOW, "emergency stop"),
     ("24 V lost", {"unpowered": True}, DT, Action.VENT_NOW, "24 V missing"),
     ("valves off", {"silent": ["exchange_age"]}, 0.06, Action.VENT_NOW, "bus silent"),
-    (
-        "valves stuck",
-        {"pressure_fault": "chamber_2: sensor frozen"},
-        DT,
-        Action.VENT_NOW,
-        "pressure fault: chamber_2: sensor frozen",
-    ),
+    ("valves stuck", {"pressure_fault": "chamber_2: sensor frozen"}, DT, Action.VENT_NOW,
+     "pressure fault: chamber_2: sensor frozen"),
     ("valves garbage", {"silent": ["pressure_age"]}, 0.06, Action.VENT_NOW, "pressures not"),
     ("valves wrong", {"highest_pressure": 1.3e5}, DT, Action.VENT_NOW, "overpressure"),
     ("valves slow", {"impaired": ("bus",)}, 1.0, Action.WARN, "impaired: bus"),
@@ -142,32 +126,17 @@ MATRIX = [
     ("operator silent, soon", {"silent": ["operator_age"]}, 0.25, Action.HOLD, "operator late"),
     ("operator silent", {"silent": ["operator_age"]}, 0.52, Action.RAMP_TO_VENT, "operator silent"),
     ("deadman released", {"operator_pressed": False}, DT, Action.RAMP_TO_VENT, "deadman released"),
-    (
-        "a second operator",
-        {"operators": "hold and joy"},
-        DT,
-        Action.RAMP_TO_VENT,
-        "operator's signal of several nodes: hold and joy",
-    ),
+    ("a second operator", {"operators": "hold and joy"}, DT, Action.RAMP_TO_VENT,
+     "operator's signal of several nodes: hold and joy"),
     ("vent service", {"vent": True}, DT, Action.VENT_NOW, "vent asked for"),
-    (
-        "a second controller, soon",
-        {"commanders": "mpc and view"},
-        DT,
-        Action.HOLD,
-        "commands of several nodes: mpc and view",
-    ),
-    (
-        "a second controller",
-        {"commanders": "mpc and view"},
-        0.52,
-        Action.RAMP_TO_VENT,
-        "commands still of several nodes: mpc and view",
-    ),
+    ("a second controller, soon", {"commanders": "mpc and view"}, DT, Action.HOLD,
+     "commands of several nodes: mpc and view"),
+    ("a second controller", {"commanders": "mpc and view"}, 0.52, Action.RAMP_TO_VENT,
+     "commands still of several nodes: mpc and view"),
     ("held for ever", {"command_age": 0.2}, 2.1, Action.RAMP_TO_VENT, "held too long: commands"),
     ("NaN for an age", {"command_age": math.nan}, DT, Action.RAMP_TO_VENT, "commands silent"),
     ("NaN for a pressure", {"highest_pressure": math.nan}, DT, Action.VENT_NOW, "overpressure"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from test_report import (
+from kit.bags import (
     CHAMBERS,
     LOOP,
     PERIOD,
     TYPES,
     closed_loop,
-    diagnostics,
     header,
     joint_state,
     pose_stamped,
@@ -106,18 +105,6 @@ def test_a_group_of_a_state_that_no_module_knows_is_read_as_the_message_tells_it
     assert read.signal("estimate/state", "state").values.tolist() == [[1.0, 2.0, 3.0]]
     assert read.signal("estimate/state", "parameter.stiffness").values.tolist() == [40.0]
     assert unit_of("parameter.stiffness") == ""
-
-
-def test_an_alarm_that_differs_in_its_numbers_is_one(tmp_path):
-    stamps = ticks(1.0)[:3]
-    messages = [
-        ("/diagnostics", stamp, diagnostics(stamp, "simulator", {}, 1, f"{number} cycles missed"))
-        for number, stamp in enumerate(stamps)
-    ]
-    messages.append(("mocap/tip/pose", stamps[0], pose_stamped(stamps[0], np.zeros(3))))
-    read = read_signals(Bag(write_bag(tmp_path / "bag", messages)))
-    [alarm] = read.nodes["simulator"].alarms.values()
-    assert alarm == ("warning: 2 cycles missed", 3, True)
 
 
 MODELS_OF_ROBOTS = [

@@ -2,46 +2,22 @@
 
 import numpy as np
 import pytest
-from lying_sensors import EASY, LIMITS
-from stop_chain import stopping_content, stopping_station
+from kit.bench import LIMITS, DrivenBench, stopping_content, stopping_station
 
-from softcr_hardware.emulation.actuator import EmulatedActuator
-from softcr_hardware.ethercat.driver import ValveDriver
-from softcr_hardware.ethercat.memory_bus import MemoryBus
 from softcr_hardware.ethercat.process_data import ProcessData
 from softcr_hardware.ethercat.supply import check_supply
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.safety.safety import Action, Latch
-from softcr_runtime.blocks.command_packets import CommandPacket
 
 
-class Bench:
+class Bench(DrivenBench):
     """A driver behind a stop chain, commanded to one pressure."""
 
     def __init__(self, **changes):
-        self.now, self.command = 0.0, np.full(3, 4e4)
-        made = stopping_station(**changes)
-        self.data, self.actuator = ProcessData(made), EmulatedActuator(made)
-        self.bus = MemoryBus(made, self.data, self.actuator, lambda: self.now)
-        self.driver = ValveDriver(made, LIMITS, self.data, self.bus, EASY)
-        self.driver.open()
-        self.reasons = set()
+        super().__init__(stopping_station(**changes))
 
     def live(self, seconds, enable=False):
-        for _ in range(round(1e3 * seconds)):
-            self.now = round(self.now + 1e-3, 6)
-            if round(1e3 * self.now) % 14 == 0:
-                packet = CommandPacket.single(round(1e9 * self.now), self.command)
-                self.driver.hear("command", self.now, packet)
-            if enable and not self.driver.report.decision.enabled:
-                self.driver.enable()
-            self.driver.tick(self.now)
-            self.reasons.add(self.driver.report.decision.reason)
-        return self
-
-    @property
-    def decision(self):
-        return self.driver.report.decision
+        return super().live(seconds, lambda now: 4e4, enable)
 
     @property
     def manifold(self):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stop_chain import stopping_content
-from wire import Emulator, cable, until
+from kit.bench import stopping_content
+from kit.processes import until
+from kit.wire import Emulator, cable
 
 pytest.importorskip("pysoem", reason="pip install 'softcr[ethercat]'")
 pytestmark = pytest.mark.network

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from domains import fresh_domain
+from kit.processes import Peer, until
 
 rclpy = pytest.importorskip("rclpy")
 
@@ -265,12 +267,6 @@ def test_a_run_goes_up_in_order_and_down_with_the_mover_first(tmp_path, capfd):
     assert times["run_ended"] - times["run_started"] >= 0.5
 
 
-def test_simulated_time_ends_when_the_plant_says_so(tmp_path):
-    run = Run(tmp_path, simulated_time=True, plant="finishes")
-    assert run.outcome.exit_code == 0
-    assert run.record["ended_by"] == "duration"
-
-
 @pytest.mark.parametrize("victim", ["plant", "mover"])
 def test_a_killed_node_ends_the_run_and_stops_the_mover_at_once(tmp_path, capfd, victim):
     def kill():
@@ -341,13 +337,6 @@ def test_a_node_that_refuses_is_a_user_error_in_its_own_words(tmp_path, capfd):
     assert run.said[:2] == ["plant configure", "plant cleanup"]
 
 
-def test_a_node_that_refuses_to_be_activated_is_one_too(tmp_path, capfd):
-    run = Run(tmp_path, watcher="refuses activation")
-    line = "node watcher did not activate: no frame of the cameras has come"
-    assert (run.outcome.exit_code, run.outcome.ran) == (2, False)
-    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
-
-
 def test_a_node_that_is_never_active_is_waited_for_no_longer_than_that(
     tmp_path, capfd, monkeypatch
 ):
@@ -358,82 +347,25 @@ def test_a_node_that_is_never_active_is_waited_for_no_longer_than_that(
     assert "node mover did not activate within 1 s" in capfd.readouterr().err
 
 
-def test_a_vent_ends_the_run(tmp_path, capfd):
-    run = Run(tmp_path, begin=("mover/agree",), mover="agrees and vents")
-    assert (run.outcome.exit_code, run.outcome.ran) == (1, True)
-    line = (
-        "the valves vented: vent now: bus silent; latched M: bus silent: reset it when you know why"
-    )
-    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
-    assert run.record["ended_by"] == "failure"
-    assert "mover cleanup" in run.said
-
-
-def test_a_node_told_something_wrong_is_a_user_error(tmp_path, capfd):
-    run = Run(tmp_path, mover="wrong parameter")
-    assert run.outcome.exit_code == 2
-    line = "softcr: error: node mover: parameter size = 3: must be at least 4"
-    assert capfd.readouterr().err.splitlines() == [line]
-
-
-def test_a_node_that_dies_while_configuring(tmp_path, capfd):
-    run = Run(tmp_path, watcher="dies configuring")
-    assert run.outcome.exit_code == 1
-    line = "softcr: error: node watcher died (signal 11)"
-    assert capfd.readouterr().err.splitlines() == [line]
-
-
-def test_a_node_that_leaves_the_active_state_ends_the_run(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(supervisor, "LEAVE_TIME", 0.3)
-    run = Run(tmp_path, watcher="leaves")
-    assert run.outcome.exit_code == 1
-    line = "softcr: error: node watcher stopped being active: the disk is full"
-    assert capfd.readouterr().err.splitlines() == [line]
-
-
-def test_a_node_that_leaves_and_ends_tells_why_by_its_exit_code(tmp_path, capfd):
-    run = Run(tmp_path, watcher="leaves and ends")
-    assert run.outcome.exit_code == 2
-    line = "softcr: error: node watcher: the disk is full"
-    assert capfd.readouterr().err.splitlines() == [line]
-
-
 def test_a_node_of_the_same_name_that_already_runs_is_respected(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "DISCOVERY_TIME", 2.0)
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    executor = rclpy.executors.SingleThreadedExecutor(context=context)
-    executor.add_node(LifecycleNode("plant", context=context))
-    thread = threading.Thread(target=executor.spin)
-    thread.start()
-    try:
-        with pytest.raises(UserError, match="node plant already runs in ROS domain"):
-            Run(tmp_path)
-    finally:
-        executor.shutdown()
-        thread.join()
-        context.shutdown()
+    peer = Peer(threaded=True)
+    peer.executor.add_node(LifecycleNode("plant", context=peer.context))
+    with closing(peer), pytest.raises(UserError, match="node plant already runs in ROS domain"):
+        Run(tmp_path)
     assert not (tmp_path / "log").exists()
 
 
 def test_a_node_of_the_same_name_that_never_answers_does_not_hold_a_run_up(tmp_path, monkeypatch):
     """As one that hangs, or whose process was killed: its services are still heard of."""
     monkeypatch.setattr(supervisor, "ANSWER_TIMEOUT", 0.3)
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    silent = LifecycleNode("watcher", context=context)
-    try:
-        asker = rclpy.create_node("asker", context=context)
-        client = supervisor.LifecycleClient(asker, "watcher")
-        deadline = time.monotonic() + 10
-        while not client.is_ready() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert client.is_ready()
+    with closing(Peer("asker")) as peer:
+        silent = LifecycleNode("watcher", context=peer.context)
+        client = supervisor.LifecycleClient(peer.node, "watcher")
+        until(client.is_ready, "the services")
         run = Run(tmp_path, duration=0.2)
         assert run.outcome.ran
-    finally:
         silent.destroy_node()
-        context.shutdown()
 
 
 def test_one_system_per_namespace_and_nodes_end_with_a_killed_supervisor(tmp_path, capfd):
@@ -562,9 +494,37 @@ def test_the_death_of_a_process_is_the_death_of_all_its_nodes(tmp_path, capfd, v
     assert run.said[6 : 6 + len(rest)] == [f"{name} deactivate" for name in rest]
 
 
+VENTED = "vent now: bus silent; latched M: bus silent: reset it when you know why"
+# who does what, in one process or several; the exit code; the one line that is told
+ENDINGS = [
+    ({"watcher": "refuses activation"}, 2,
+     "node watcher did not activate: no frame of the cameras has come"),
+    ({"mover": "agrees and vents"}, 1, f"the valves vented: {VENTED}"),
+    ({"mover": "wrong parameter"}, 2, "node mover: parameter size = 3: must be at least 4"),
+    ({"watcher": "dies configuring"}, 1, "node watcher died (signal 11)"),
+    ({"watcher": "leaves"}, 1, "node watcher stopped being active: the disk is full"),
+    ({"watcher": "leaves and ends"}, 2, "node watcher: the disk is full"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("behaviours", "code", "line"), ENDINGS)
+def test_each_way_to_fail_is_one_line_and_an_exit_code(
+    tmp_path, capfd, monkeypatch, behaviours, code, line
+):
+    if line.startswith("node watcher stopped"):
+        monkeypatch.setattr(supervisor, "LEAVE_TIME", 0.3)
+    begin = ("mover/agree",) if "agrees and vents" in behaviours.values() else ()
+    run = Run(tmp_path, begin=begin, **behaviours)
+    assert run.outcome.exit_code == code
+    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
+    if begin:
+        assert (run.outcome.ran, run.record["ended_by"]) == (True, "failure")
+        assert "mover cleanup" in run.said
+
+
 def test_one_node_of_a_process_that_refuses_is_told_in_its_own_words(tmp_path, capfd):
     run = TogetherRun(tmp_path, mover="refuses")
+    line = "node mover did not configure: file /nowhere: no such file"
     assert run.outcome.exit_code == 2
-    line = "softcr: error: node mover did not configure: file /nowhere: no such file"
-    assert capfd.readouterr().err.splitlines() == [line]
+    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
     assert "watcher cleanup" in run.said

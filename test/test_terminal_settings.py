@@ -5,10 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from lying_sensors import EASY, LIMITS
+from kit.bench import DrivenBench
 
 from softcr_hardware.emulation.actuator import EmulatedActuator
-from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.emulated_objects import ObjectDictionary, delivered
 from softcr_hardware.ethercat.emulated_signals import EmulatedInputs, EmulatedOutputs
 from softcr_hardware.ethercat.families import PRODUCTS
@@ -21,7 +20,6 @@ from softcr_hardware.ethercat.terminal_faults import TerminalFaults, parse_termi
 from softcr_hardware.ethercat.terminal_settings import settle, wanted_settings
 from softcr_hardware.ethercat.terminals import STATUS_TOGGLE, Station, Terminal, load_station
 from softcr_models.errors import UserError
-from softcr_runtime.blocks.command_packets import CommandPacket
 
 STATION = load_station("licher2025")
 INPUTS, OUTPUTS = STATION.terminals[1:]
@@ -287,7 +285,7 @@ def test_terminal_faults_are_told_in_words():
 
 
 def test_inputs_that_convert_on_the_frame_are_a_cycle_late_and_the_guard_bears_it():
-    now, commanded = 0.0, np.full(3, 2e4)
+    now = 0.0
     data, actuator = ProcessData(STATION), EmulatedActuator(STATION)
     bus = MemoryBus(STATION, data, actuator, lambda: now, noise=0.0, converts_on_frame=True)
     full = np.full(3, STATION.valve.fill)
@@ -298,26 +296,18 @@ def test_inputs_that_convert_on_the_frame_are_a_cycle_late_and_the_guard_bears_i
     assert np.allclose(data.pressures(sample.volts), before, atol=10.0)
     assert before[0] > 1e4
 
-    now, actuator = 0.0, EmulatedActuator(STATION)
-    bus = MemoryBus(STATION, data, actuator, lambda: now, converts_on_frame=True)
+    def steps(now):
+        high = now > 2.0 and round(now / 0.98 - 0.5) % 2
+        return np.array([1.0, 0.5, 0.2]) * (8e4 if high else 2e4)
+
     untested = STATION.model_copy(update={"arming_test": False})
-    driver = ValveDriver(untested, LIMITS, data, bus, EASY)
-    driver.open()
-    reasons = set()
-    for tick in range(8000):
-        now = 1e-3 * tick
-        if tick % 14 == 0:
-            if tick > 2000 and tick % 980 == 0:
-                commanded = np.array([1.0, 0.5, 0.2]) * (8e4 if commanded[0] < 5e4 else 2e4)
-            driver.hear("command", now, CommandPacket.single(round(1e9 * now), commanded))
-        if not driver.tick(now).decision.enabled:
-            driver.enable()
-        if tick > 1000:
-            reasons.add(driver.report.decision.reason)
-    assert driver.report.decision.enabled
-    assert reasons == {"wrenches silent"}  # nobody has sent any
-    assert np.allclose(driver.report.pressures, actuator.pressures, atol=1e3)
-    assert actuator.pressures[0] > 1e4
+    bench = DrivenBench(untested, converts_on_frame=True).live(1.0, steps, enable=True)
+    bench.reasons.clear()
+    bench.live(7.0, steps, enable=True)
+    assert bench.decision.enabled
+    assert bench.reasons == {"wrenches silent"}  # nobody has sent any
+    assert np.allclose(bench.driver.report.pressures, bench.actuator.pressures, atol=1e3)
+    assert bench.actuator.pressures[0] > 1e4
 
 
 def test_samples_of_a_terminal_that_toggles_twice_a_cycle_are_believed_by_their_values():

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from kit.processes import until
+from kit.wire import Emulator, cable
 from test_ethercat_wire import STATION, new_bus
-from wire import Emulator, cable, until
 
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models.errors import UserError

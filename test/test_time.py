@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import rclpy
 from intra_process_blocks import Doubler
+from kit.processes import TIMEOUT, Peer
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 
@@ -35,7 +35,6 @@ from softcr_runtime.ros.block_node import block_node_class
 from softcr_runtime.ros.process import SupervisedExecutor
 from softcr_runtime.wire.diagnostics import diagnostics_from_message
 from softcr_runtime.wire.messages import clock_to_message, from_stamp, pressures_to_message
-from softcr_runtime.wire.topics import TOPICS, qos
 from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_simulation.model_plant import ModelPlant, ModelPlantSettings
 from softcr_simulation.plant import SimulatedPlant
@@ -43,7 +42,6 @@ from softcr_simulation.simulator import Simulator
 
 ROBOT = load_robot("licher2025")
 PERIOD = 14_285_714  # [ns]
-TIMEOUT = 60.0  # of what will come, on a busy machine [s]
 
 
 # --- plants -------------------------------------------------------------------------------------
@@ -246,14 +244,6 @@ def test_a_step_of_the_system_clock_is_seen_once_and_slewing_is_not(monkeypatch,
     assert steps.look() == 0.0
 
 
-def test_who_is_stopped_while_looking_sees_no_step(monkeypatch):
-    apart = iter([0, 300_000_000, 1000, 2000, 3000, 4000])
-    monkeypatch.setattr(clocks, "_apart", lambda: next(apart))
-    steps = clocks.SystemClockSteps()
-    assert steps.look() == 0.0
-    assert steps.look() == 0.0
-
-
 # --- nodes --------------------------------------------------------------------------------------
 
 
@@ -281,44 +271,27 @@ class Venting(Doubler):
         return [Output("pressure/command", now, np.zeros(3))]
 
 
-class World:
+class World(Peer):
     """One node of a block, and the rest of the world."""
 
     def __init__(self, block, **parameters):
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
+        super().__init__("rest", parameters.get("mode") == "lockstep")
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        self.node = block_node_class(block)(context=self.context, parameter_overrides=overrides)
-        self.rest = rclpy.create_node("rest", context=self.context)
+        self.tested = block_node_class(block)(context=self.context, parameter_overrides=overrides)
         self.heard, self.reports, self.records = [], [], []
-        lockstep = parameters.get("mode") == "lockstep"
         for topic in block.outputs:
-            self._listen(topic, self.heard.append, lockstep)
-        self._listen("/diagnostics", self.reports.append)
-        self._listen("ticks", self._take_records, lockstep)
-        self.states = self.rest.create_publisher(
-            TOPICS["pressure/state"].message_class(), "pressure/state",
-            qos("pressure/state", lockstep),
-        )  # fmt: skip
-        self.clock = self.rest.create_publisher(Clock, "/clock", 10)
+            self.hear(topic, self.heard.append)
+        self.hear("/diagnostics", self.reports.append, False)
+        self.hear("ticks", lambda m: self.records.extend(records_from_message(m)[1]))
+        self.states = self.publisher("pressure/state")
+        self.clock = self.node.create_publisher(Clock, "/clock", 10)
         # a thread for each: the node's own services and its loop are not waited for
-        self._executors = [SupervisedExecutor(self.node), rclpy.executors.SingleThreadedExecutor(
-            context=self.context)]  # fmt: skip
-        self._executors[1].add_node(self.rest)
-        self._threads = [threading.Thread(target=each.spin) for each in self._executors]
-        self.node.trigger_configure()
-        self.node.trigger_activate()
-        for each in self._threads:
+        self._of_tested = SupervisedExecutor(self.tested)
+        self._turning = threading.Thread(target=self._of_tested.spin)
+        self.tested.trigger_configure()
+        self.tested.trigger_activate()
+        for each in (self._turning, self._thread):
             each.start()
-
-    def _listen(self, topic, take, lockstep=False):
-        profile = qos(topic, lockstep)
-        profile.depth = 1000
-        kind = TOPICS[topic].message_class()
-        self.rest.create_subscription(kind, topic, take, profile)
-
-    def _take_records(self, message):
-        self.records += records_from_message(message)[1]
 
     def send(self, stamp, level=1e4):
         message = pressures_to_message(np.full(3, level), ROBOT.chamber_names, stamp)
@@ -327,13 +300,6 @@ class World:
     def stamps(self):
         return [from_stamp(message, "") for message in self.heard]
 
-    def until(self, condition, what, again=lambda: None):
-        deadline = time.monotonic() + TIMEOUT
-        while not condition():
-            assert time.monotonic() < deadline, f"never came: {what}"
-            again()
-            time.sleep(0.01)
-
     def report(self):
         """The next report of the node."""
         count = len(self.reports)
@@ -341,14 +307,11 @@ class World:
         return diagnostics_from_message(self.reports[-1])[0]
 
     def close(self):
-        self.node.executor.create_task(self.node.finish)
-        for each in (self._executors[0].stop, self._executors[1].shutdown):
-            each()
-        for each in self._threads:
-            each.join(TIMEOUT)
-        self.node.destroy_node()
-        self.rest.destroy_node()
-        self.context.shutdown()
+        self.tested.executor.create_task(self.tested.finish)
+        self._of_tested.stop()
+        self._turning.join(TIMEOUT)
+        self.tested.destroy_node()
+        super().close()
 
 
 @pytest.fixture
@@ -370,7 +333,7 @@ def test_a_node_begins_anew_when_the_system_clock_is_set(world, monkeypatch, ste
     apart = clocks._apart
     monkeypatch.setattr(clocks, "_apart", lambda: apart() + shift[0])
     rest = world(Venting)
-    node = rest.node
+    node = rest.tested
     now = node.now
     monkeypatch.setattr(node, "now", lambda: now() + shift[0])
     rest.until(lambda: rest.heard, "an answer", lambda: rest.send(node.now()))
@@ -408,7 +371,7 @@ def test_stamps_of_a_looped_run_are_taken_again_in_lockstep(world):
         assert rest.stamps() == stamps
     # what is only a little late is still refused
     rest.send(stamps[-5])
-    rest.until(lambda: sum(rest.node.counts.rejections.values()) == 1, "the refusal")
+    rest.until(lambda: sum(rest.tested.counts.rejections.values()) == 1, "the refusal")
     report = rest.report()
     assert report.values["time_jumps"] == 1
     assert report.values["last_time_jump_s"] == pytest.approx(-59e-9 * PERIOD)
@@ -430,7 +393,7 @@ def test_a_block_paced_by_time_lives_with_the_time_of_clock(world, block):
 
     shown[0] = 100 * 10**9
     rest.until(lambda: len(rest.heard) > 5, "ticks on simulated time", go)
-    assert rest.node.counts.time_jumps == 0  # the first time is no jump
+    assert rest.tested.counts.time_jumps == 0  # the first time is no jump
     # the clock stands still: so does the block, and says it
     rest.until(lambda: "/clock stands still" in rest.report().message, "the warning")
     count = len(rest.heard)
@@ -446,14 +409,14 @@ def test_a_block_paced_by_time_lives_with_the_time_of_clock(world, block):
     rest.until(lambda: len(rest.heard) > 5, "ticks after time went back", go)
     assert max(rest.stamps()) < 20 * 10**9
     assert rest.stamps() == sorted(set(rest.stamps()))
-    assert rest.node.counts.time_jumps == 1
-    assert rest.node.counts.last_time_jump < -80.0
+    assert rest.tested.counts.time_jumps == 1
+    assert rest.tested.counts.last_time_jump < -80.0
 
 
 def test_a_running_node_goes_over_to_simulated_time(world):
     rest = world(Venting)
-    rest.until(lambda: rest.heard, "an answer", lambda: rest.send(rest.node.now()))
-    rest.node.set_parameters([Parameter("use_sim_time", value=True)])
+    rest.until(lambda: rest.heard, "an answer", lambda: rest.send(rest.tested.now()))
+    rest.tested.set_parameters([Parameter("use_sim_time", value=True)])
     rest.heard.clear()
     shown = 100 * 10**9
 
@@ -464,14 +427,14 @@ def test_a_running_node_goes_over_to_simulated_time(world):
         rest.send(shown)
 
     rest.until(lambda: any(m.effort[0] for m in rest.heard), "answers in simulated time", go)
-    assert rest.node.counts.time_jumps == 1
-    assert rest.node.counts.last_time_jump < -1e9
+    assert rest.tested.counts.time_jumps == 1
+    assert rest.tested.counts.last_time_jump < -1e9
 
 
 def test_messages_before_the_first_clock_are_refused_for_what_they_are(world):
     rest = world(Venting, use_sim_time=True)
-    rest.until(lambda: rest.node.counts.rejections, "a refusal", lambda: rest.send(5 * 10**9))
-    assert "nothing on /clock" in next(iter(rest.node.counts.rejections))
+    rest.until(lambda: rest.tested.counts.rejections, "a refusal", lambda: rest.send(5 * 10**9))
+    assert "nothing on /clock" in next(iter(rest.tested.counts.rejections))
     assert not any(message.effort[0] for message in rest.heard)
 
 

@@ -17,7 +17,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from softcr_hardware.backoff import Backoff
 from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.emulation.faults import DELAY, FAULT_KINDS, FaultInjector
-from softcr_hardware.ethercat.bus import EtherCatBus
 from softcr_hardware.ethercat.driver import ValveDriver
 from softcr_hardware.ethercat.interfaces import own_interface
 from softcr_hardware.ethercat.process_data import INPUT, ProcessData
@@ -791,12 +790,6 @@ def test_zero_calibration_only_when_disarmed_and_within_reason():
     bench.enable()
     with pytest.raises(UserError, match="vent them first"):
         bench.driver.calibrate_zero()
-
-
-def test_without_pysoem_everything_imports_and_the_master_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pysoem", None)
-    with pytest.raises(UserError, match=r"pip install 'softcr\[ethercat\]'"):
-        EtherCatBus("eth1", STATION, ProcessData(STATION))
 
 
 @pytest.mark.parametrize(

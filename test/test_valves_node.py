@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import rclpy
+from kit.processes import until
+from kit.wire import Emulator, cable
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically
@@ -18,7 +20,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
-from wire import Emulator, cable, until
 
 from softcr_hardware.ethercat.station_state import StationState
 from softcr_hardware.ethercat.terminals import load_station

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from test_report import (
+from kit.bags import (
     LOOP,
     TYPES,
     closed_loop,

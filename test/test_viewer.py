@@ -5,12 +5,10 @@ import re
 import signal
 import socket
 import subprocess
-import sys
-import threading
 import time
 import urllib.parse
 import urllib.request
-from pathlib import Path
+from contextlib import closing
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,8 +18,8 @@ import viser
 from browser import Browser, find_browser
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from kit.processes import SOFTCR, Peer, free_port, running, until
 from PIL import Image
-from rclpy.executors import SingleThreadedExecutor
 from scipy.spatial.transform import Rotation
 from std_srvs.srv import Trigger
 
@@ -61,7 +59,6 @@ PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
 TIMEOUT = 300.0  # of what will come, on a busy machine [s]
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 
 
 def arc(points: int, angle: float, length: float = 0.12) -> np.ndarray:
@@ -335,20 +332,6 @@ def test_volume_of_a_straight_tube_is_that_of_a_prism():
 # --- the command --------------------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def until(condition, what):
-    deadline = time.monotonic() + TIMEOUT
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"never came: {what}"
-        time.sleep(0.02)
-    return value
-
-
 def test_a_taken_port_is_named(capsys):
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -358,35 +341,6 @@ def test_a_taken_port_is_named(capsys):
             check_free("127.0.0.1", port)
         assert cli.main(["view", "--port", str(port)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--namespace", "a b"], "letters, digits and _ between slashes"),
-        (["--robot", "nosuch"], "nosuch"),
-        (["--host", "203.0.113.1"], "Cannot assign requested address"),
-    ],
-)
-def test_a_mistake_is_one_line(arguments, said, capsys):
-    assert cli.main(["view", "--port", str(free_port()), *arguments]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert said in lines[0]
-
-
-def test_a_domain_that_is_no_number_is_one_line(monkeypatch, capsys):
-    monkeypatch.setenv("ROS_DOMAIN_ID", "abc")
-    assert cli.main(["view", "--port", str(free_port())]) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("softcr: error: ROS 2 does not start: ")
-    assert "ROS_DOMAIN_ID" in said
-
-
-def test_without_viser_one_line_says_how_to_get_it(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "viser", None)
-    assert cli.main(["view"]) == 2
-    assert "pip install 'softcr[view]'" in capsys.readouterr().err
 
 
 def test_the_command_serves_until_it_is_told_to_stop():
@@ -535,62 +489,26 @@ def test_a_hole_is_bridged_by_a_straight_line():
 # --- node and page ------------------------------------------------------------------------------
 
 
-class Rig:
+class Rig(Peer):
     """The rest of the stack: an estimator's, a controller's and the valves' side of the topics."""
 
     def __init__(self):
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context)
-        self._node = rclpy.create_node("rig", context=self.context)
-        self._executor = SingleThreadedExecutor(context=self.context)
-        self._executor.add_node(self._node)
-        self._publishers = {}
-        self.commands, self.vents = [], 0
-        self._node.create_service(Trigger, "valves/vent", self._vent)
-        self.resets = 0
-        self._node.create_service(Trigger, "valves/reset", self._reset)
-        kind = TOPICS["pressure/command"].message_class()
-        self._node.create_subscription(
-            kind, "pressure/command", self._command, qos("pressure/command")
-        )
-        self._node.create_timer(0.05, self._flow)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._spin)
-        self._thread.start()
+        super().__init__("rig")
+        self.commands, self.vents, self.resets = [], 0, 0
+        self.node.create_service(Trigger, "valves/vent", self._vent)
+        self.node.create_service(Trigger, "valves/reset", self._reset)
+        self.hear("pressure/command", self._command)
+        self.node.create_timer(0.05, self._flow)
+        self.start()
 
     def publish(self, topic, message):
-        if topic not in self._publishers:
-            kind = TOPICS[topic].message_class()
-            self._publishers[topic] = self._node.create_publisher(kind, topic, qos(topic))
-        self._publishers[topic].publish(message)
-
-    def listen(self, topic, into):
-        kind = TOPICS[topic].message_class()
-        self._node.create_subscription(kind, topic, into.append, qos(topic))
+        self.publisher(topic).publish(message)
 
     def say_safety(self, enabled):
         values = {"enabled": enabled, "blockers": []}
         report = DiagnosticReport("valves: safety", 0, "none: enabled", ROBOT.name, values)
         message = diagnostics_to_message([report], self.now()).status[0]
         self.publish("safety/state", message)
-
-    def stop_offering(self, topic):
-        # in the thread that spins: it may be waiting for this publisher's events
-        self._executor.create_task(self._node.destroy_publisher, self._publishers.pop(topic))
-
-    def now(self):
-        return self._node.get_clock().now().nanoseconds
-
-    def close(self):
-        self._over.set()
-        self._thread.join()
-        self._executor.shutdown()
-        self._node.destroy_node()
-        rclpy.try_shutdown(context=self.context)
-
-    def _spin(self):
-        while not self._over.is_set():
-            self._executor.spin_once(timeout_sec=0.05)
 
     def _command(self, message):
         self.commands.append(pressures_from_message(message, CHAMBERS, "pressure/command"))
@@ -602,7 +520,7 @@ class Rig:
 
     def _reset(self, _, response):
         self.resets += 1
-        response.success, response.message = True, "reset by the rig"
+        response.success = True
         return response
 
     def _flow(self):
@@ -634,13 +552,8 @@ def rig():
 @pytest.fixture(scope="module")
 def viewer(rig):
     made = Viewer(ROBOT, "127.0.0.1", free_port(), with_hand=True, context=rig.context)
-    stop = threading.Event()
-    thread = threading.Thread(target=made.run, args=(stop,))
-    thread.start()
-    yield made
-    stop.set()
-    thread.join()
-    made.close()
+    with closing(made), running(made):
+        yield made
 
 
 def test_node_draws_what_is_published(viewer, rig):
@@ -669,8 +582,8 @@ def test_node_refuses_what_is_no_message_and_goes_on(viewer, rig):
 
 def test_node_draws_for_rviz_while_somebody_looks(viewer, rig):
     paths, arrays = [], []
-    rig.listen("estimate/shape", paths)
-    rig.listen("markers", arrays)
+    rig.hear("estimate/shape", paths.append)
+    rig.hear("markers", arrays.append)
     until(lambda: paths and arrays, "path and markers")
     nodes = [(at.pose.position.x, at.pose.position.y, at.pose.position.z) for at in paths[-1].poses]
     np.testing.assert_allclose(nodes[1:], arc(6, 0.9)[:, :3, 3], atol=1e-12)
@@ -690,7 +603,7 @@ def test_node_draws_for_rviz_while_somebody_looks(viewer, rig):
 
 def test_node_leaves_rviz_to_the_node_visuals_where_that_draws(viewer, rig):
     arrays = []
-    rig.listen("markers", arrays)
+    rig.hear("markers", arrays.append)
     until(lambda: arrays, "markers of the view")
     visuals = rclpy.create_node("visuals", context=rig.context)
     kind = TOPICS["markers"].message_class()
@@ -759,10 +672,7 @@ def test_the_robot_is_that_of_the_running_system(rig):
     made = Viewer(
         ROBOT, "127.0.0.1", free_port(), with_hand=True, context=rig.context, follows=True
     )
-    stop = threading.Event()
-    thread = threading.Thread(target=made.run, args=(stop,))
-    thread.start()
-    try:
+    with closing(made), running(made):
         until(lambda: len(made.picture.table()["time"]) > 2, "rows of the first robot")
         url, arm = made.page.url, load_robot("tendon_arm")
         told = configuration.reports("estimator", arm.name, {}, arm, ())
@@ -771,10 +681,6 @@ def test_the_robot_is_that_of_the_running_system(rig):
         until(lambda: not made.picture.parameters, "nothing of the first robot's run")
         assert len(made.hand.wanted) == len(arm.actuator_names)
         assert made.page.url == url  # a browser stays where it is
-    finally:
-        stop.set()
-        thread.join()
-        made.close()
 
 
 def test_what_nobody_tells_any_more_is_no_present():
@@ -857,4 +763,4 @@ def test_a_browser_shows_the_rod_vents_and_commands(viewer, rig, browser, tmp_pa
     rig.publish("pressure/command", pressures_to_message(np.zeros(3), CHAMBERS, rig.now()))
     browser.until_text("locked: rig commands the pressures")
     assert not viewer.hand.on
-    rig.stop_offering("pressure/command")
+    rig.end("pressure/command")

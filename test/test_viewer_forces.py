@@ -2,11 +2,11 @@
 
 import contextlib
 import io
-import socket
 
 import numpy as np
 import pytest
 import viser
+from kit.processes import free_port
 from scipy.spatial.transform import Rotation
 
 from softcr_models import load_robot
@@ -140,11 +140,8 @@ def test_a_patch_of_a_plane_lies_in_it_beside_the_robot():
 
 
 def test_the_scene_shows_obstacles_and_takes_them_away(contact):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     with contextlib.redirect_stdout(io.StringIO()):
-        server = viser.ViserServer("127.0.0.1", port, verbose=False)
+        server = viser.ViserServer("127.0.0.1", free_port(), verbose=False)
     try:
         scene = Scene(server, TWO)
         scene.draw(picture_of(contact, AROUND.model_dump(mode="json")), flows=True)

@@ -5,21 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import pytest
 
-TIMEOUT = 30.0  # of what will come, on a busy machine [s]
-
-
-def until(condition, what, timeout=TIMEOUT):
-    """Wait until a condition holds; returns its value."""
-    deadline = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"never came: {what}"
-        time.sleep(0.005)
-    return value
+from kit.processes import until
 
 
 class Cable:

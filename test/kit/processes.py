@@ -1,17 +1,149 @@
-"""Launch files in processes of their own, as `ros2 launch` runs them, for tests."""
+"""Processes, threads and ROS contexts of tests, and launch files as `ros2 launch` runs them."""
 
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+SOFTCR = str(Path(sys.executable).with_name("softcr"))
+TIMEOUT = 60.0  # of what will come, on a busy machine [s]
+
+
+def until(condition, what="it", timeout=TIMEOUT, again=lambda: None):
+    """Wait until a condition holds, doing something again and again; returns its value."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"never came: {what}"
+        again()
+        time.sleep(0.005)
+    return value
+
+
+def free_port():
+    """A port of this machine that is free for TCP and UDP."""
+    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        tcp.bind(("127.0.0.1", 0))
+        udp.bind(("127.0.0.1", tcp.getsockname()[1]))
+        return tcp.getsockname()[1]
+
+
+@contextmanager
+def ros(**options):
+    """A ROS context of `rclpy.init`'s options, shut down afterwards."""
+    import rclpy
+
+    context = rclpy.Context()
+    rclpy.init(context=context, **options)
+    try:
+        yield context
+    finally:
+        context.try_shutdown()
+
+
+@contextmanager
+def running(device):
+    """A device whose `run(stop)` turns in a thread meanwhile."""
+    stop = threading.Event()
+    thread = threading.Thread(target=device.run, args=(stop,))
+    thread.start()
+    try:
+        yield device
+    finally:
+        stop.set()
+        thread.join()
+
+
+class Peer:
+    """A node beside those under test, which says, hears and asks; it turns in `until`, or, where
+    it is `threaded`, by itself."""
+
+    def __init__(self, name="peer", lockstep=False, threaded=False, **options):
+        import rclpy
+
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, **options)
+        self.node = rclpy.create_node(name, context=self.context)
+        self.executor = rclpy.executors.SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self._lockstep, self._publishers, self._clients = lockstep, {}, {}
+        self._thread = threading.Thread(target=self.executor.spin, daemon=True)
+        if threaded:
+            self.start()
+
+    def start(self):
+        """Turn in a thread from now on."""
+        self._thread.start()
+
+    def stop(self):
+        """Turn no more."""
+        self.executor.shutdown()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def hear(self, topic, take, lockstep=None, **options):
+        """Hand each message of a topic of the table over."""
+        from softcr_runtime.wire.topics import TOPICS, qos
+
+        profile = qos(topic, self._lockstep if lockstep is None else lockstep)
+        profile.depth = 1000
+        self.node.create_subscription(
+            TOPICS[topic].message_class(), topic, take, profile, **options
+        )
+
+    def publisher(self, topic):
+        """The publisher of a topic of the table."""
+        from softcr_runtime.wire.topics import TOPICS, qos
+
+        if topic not in self._publishers:
+            self._publishers[topic] = self.node.create_publisher(
+                TOPICS[topic].message_class(), topic, qos(topic, self._lockstep)
+            )
+        return self._publishers[topic]
+
+    def end(self, topic):
+        """Offer a topic no more: in the thread that spins, which may wait for its events."""
+        self.executor.create_task(self.node.destroy_publisher, self._publishers.pop(topic))
+
+    def now(self):
+        """The node's time [ns]."""
+        return self.node.get_clock().now().nanoseconds
+
+    def spin(self, seconds, until=lambda: False):
+        """Turn for a time, or until a condition holds."""
+        end = time.monotonic() + seconds
+        while not until() and time.monotonic() < end:
+            if self._thread.is_alive():
+                time.sleep(0.005)
+            else:
+                self.executor.spin_once(timeout_sec=0.02)
+
+    def until(self, condition, what="it", again=lambda: None):
+        """Wait until a condition holds, doing something again and again; returns its value."""
+        return until(condition, what, again=lambda: (again(), self.spin(0.01, condition)))
+
+    def ask(self, kind, name, request):
+        """The answer of a service, once it is known."""
+        client = self._clients.setdefault(name, self.node.create_client(kind, name))
+        self.until(client.service_is_ready, name)
+        answer = client.call_async(request)
+        self.until(answer.done, f"the answer of {name}")
+        return answer.result()
+
+    def close(self):
+        """End the node and its context."""
+        self.stop()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+
 _MARK = "SOFTCR_TEST_LAUNCH"
 _RUNNER = """
 import sys
