@@ -29,7 +29,6 @@ from softcr_models.surrogate.coordinates import (
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
-from softcr_papers import checkpoints
 from softcr_papers.licher2025.training.initial_network import blank_network
 from softcr_papers.licher2025.training.losses import loop_error
 from softcr_papers.licher2025.training.rod_residual import RodResidual
@@ -38,6 +37,7 @@ from softcr_papers.licher2025.training.signals import FAMILIES, Signal
 from softcr_papers.licher2025.training.training import _compiled_loop, stage_at, train
 from softcr_papers.licher2025.training.training_settings import Stage, published_settings
 from softcr_papers.licher2025.training.verification import Verification
+from softcr_studies.frame import checkpoints
 
 PERIOD = 1 / 70
 
