@@ -6,9 +6,10 @@ import yaml
 from scipy.integrate import quad_vec
 
 from softcr_models import UserError, load_robot
-from softcr_models.model import Lagrangian, nominal_parameters
+from softcr_models.model import nominal_parameters
 from softcr_models.models import make_model
 from softcr_models.robots.robot import available_robots
+from softcr_papers.valadas2024.lagrangian import Lagrangian
 from softcr_papers.valadas2024.strain.arm import identified_arm, load_strain_arm
 from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
 from softcr_papers.valadas2024.strain.integration import Integration, simulate, typical_state
