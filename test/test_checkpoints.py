@@ -11,7 +11,6 @@ from safetensors.numpy import save_file
 
 from softcr_models import load_robot
 from softcr_models.errors import UserError
-from softcr_papers import checkpoints
 from softcr_papers.pawlowski2019.learning.goals import BoxGoals
 from softcr_papers.pawlowski2019.learning.judging import Judging
 from softcr_papers.pawlowski2019.learning.plant import Plant
@@ -21,6 +20,7 @@ from softcr_papers.pawlowski2019.learning.run_directory import CHECKPOINT
 from softcr_papers.pawlowski2019.learning.tasks import Reaching
 from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
 from softcr_papers.pawlowski2019.reference.workspace import Workspace
+from softcr_studies.frame import checkpoints
 
 
 class Order:

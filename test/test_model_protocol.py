@@ -20,8 +20,8 @@ from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 from softcr_papers.dalenberg2024.arm_model import ArmModel, ArmModelSettings
 from softcr_papers.dalenberg2024.arm_plant import ArmPlant
-from softcr_papers.lagrangian import Lagrangian
 from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
+from softcr_papers.valadas2024.lagrangian import Lagrangian
 from softcr_papers.valadas2024.strain.arm import load_strain_arm
 
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")

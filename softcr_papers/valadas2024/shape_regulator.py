@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_papers.lagrangian import Lagrangian
+from softcr_papers.valadas2024.lagrangian import Lagrangian
 
 
 @dataclass(frozen=True, eq=False)

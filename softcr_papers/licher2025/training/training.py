@@ -24,7 +24,6 @@ from softcr_models.surrogate import files
 from softcr_models.surrogate.card import Card, relaxation_times_of, rod_fields
 from softcr_models.surrogate.ddpinn import DDPINN
 from softcr_models.surrogate.freed_memory import keep_freed_memory
-from softcr_papers import checkpoints
 from softcr_papers.licher2025.training import initial_network, training_data
 from softcr_papers.licher2025.training.device_optimisers import (
     DeviceAdam,
@@ -43,6 +42,7 @@ from softcr_papers.licher2025.training.training_data import (
 )
 from softcr_papers.licher2025.training.training_settings import Stage, TrainingSettings
 from softcr_papers.licher2025.training.validation import Validation
+from softcr_studies.frame import checkpoints
 
 _REHEARSALS = 2  # runs of a kind one by one before it is recorded: libraries set themselves up
 _AHEAD = 64  # runs that the host may be ahead of the device

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from softcr_papers.checkpoints import put_optimiser
 from softcr_papers.pawlowski2019.policy.network import PolicyNetwork
+from softcr_studies.frame.checkpoints import put_optimiser
 
 _EVEN = 0.003
 """Weight of deviations that cost nothing, so that the network says something there, too."""

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from softcr_papers import checkpoints
 from softcr_papers.pawlowski2019.learning.evaluation import Figures, Judgement, judge
 from softcr_papers.pawlowski2019.learning.fitted_search import FittedSearch
 from softcr_papers.pawlowski2019.learning.guided import GuidedSearch
@@ -31,6 +30,7 @@ from softcr_papers.pawlowski2019.learning.run_directory import claim
 from softcr_papers.pawlowski2019.learning.tasks import Task
 from softcr_papers.pawlowski2019.learning.training_settings import TrainingSettings
 from softcr_papers.pawlowski2019.policy.policy_file import Policy, load_policy, save_policy
+from softcr_studies.frame import checkpoints
 
 _STEP = 0.3
 """By which the action of a motion moves whose gradient is the largest."""

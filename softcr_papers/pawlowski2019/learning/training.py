@@ -19,7 +19,6 @@ from stable_baselines3 import DDPG, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise
 
-from softcr_papers import checkpoints
 from softcr_papers.pawlowski2019.learning.environment import Environment
 from softcr_papers.pawlowski2019.learning.evaluation import Figures, Judgement, judge
 from softcr_papers.pawlowski2019.learning.judging import FRESH, Judging, Report, Trained
@@ -31,6 +30,7 @@ from softcr_papers.pawlowski2019.learning.tasks import Task
 from softcr_papers.pawlowski2019.learning.training_settings import ROUNDS, TrainingSettings
 from softcr_papers.pawlowski2019.policy.network import PolicyNetwork
 from softcr_papers.pawlowski2019.policy.policy_file import Policy, save_policy
+from softcr_studies.frame import checkpoints
 
 _KINDS: dict[str, Any] = {"td3": TD3, "ddpg": DDPG, "sac": SAC, "ppo": PPO}
 _COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_total_timesteps")

@@ -61,51 +61,6 @@ from softcr_studies.frame.table import figure
 
 if TYPE_CHECKING:
     from softcr_papers.valadas2024.learning.baselines.marker_model import MarkerModel
-from softcr_models.errors import UserError
-from softcr_papers.valadas2024.learning.baselines.training import Stage, TrainingSettings
-
-Preset = Literal["quick", "full"]
-
-
-def _stages(*pairs: tuple[int, int]) -> tuple[Stage, ...]:
-    return tuple(Stage(steps, iterations) for steps, iterations in pairs)
-
-
-_PRESETS: Mapping[Preset, Mapping[str, TrainingSettings]] = {
-    "quick": {
-        "NODE": TrainingSettings(_stages((0, 200), (50, 60), (300, 120)), rate=3e-3),
-        "LNN": TrainingSettings(
-            _stages((0, 100), (5, 100), (20, 80), (50, 30)), frames=256, rate=1e-3, every=50
-        ),
-        "CON": TrainingSettings(_stages((20, 60), (100, 60), (300, 80)), rate=0.06),
-    },
-    "full": {
-        "NODE": TrainingSettings(_stages((0, 500), (50, 300), (300, 1000)), rate=3e-3),
-        "LNN": TrainingSettings(
-            _stages((0, 500), (5, 500), (20, 500), (50, 500)), frames=256, rate=1e-3, every=50
-        ),
-        "CON": TrainingSettings(_stages((20, 200), (100, 300), (300, 1000)), rate=0.06),
-    },
-}
-"""A minute of a core for each network, and about ten. The paper trains with 1000 windows of 300
-steps for 3000 epochs, ten hours and more."""
-
-
-def preset(kind: str, name: Preset, seed: int) -> TrainingSettings:
-    """How a network is trained.
-
-    Args:
-        kind: of the network.
-        name: of the preset.
-        seed: of first weights and windows.
-
-    Raises:
-        UserError: there is no such preset for the network.
-    """
-    if kind not in _PRESETS.get(name, {}):
-        raise UserError(f"preset {name!r} of network {kind!r}: there is none")
-    return replace(_PRESETS[name][kind], seed=seed)
-
 
 OURS, NOISY, PLAIN, STILL = "ours", "ours, noisy poses", "ours, Eq. (7)", "no motion"
 NETWORKS = ("NODE", "LNN", "CON")

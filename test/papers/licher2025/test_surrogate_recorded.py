@@ -13,7 +13,6 @@ from torch.utils._pytree import tree_leaves
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.surrogate.architecture import Architecture
-from softcr_papers import checkpoints
 from softcr_papers.licher2025.training import training
 from softcr_papers.licher2025.training.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
 from softcr_papers.licher2025.training.gathered_loop import gathered_loop_error
@@ -22,6 +21,7 @@ from softcr_papers.licher2025.training.losses import loop_error
 from softcr_papers.licher2025.training.training import train
 from softcr_papers.licher2025.training.training_data import on_device, rod_data
 from softcr_papers.licher2025.training.training_settings import Stage
+from softcr_studies.frame import checkpoints
 
 ROBOT = load_robot("licher2025")
 ROD = CosseratRod(ROBOT, 5)

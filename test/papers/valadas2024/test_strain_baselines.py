@@ -15,13 +15,13 @@ from softcr_papers.valadas2024.learning.baselines.networks import (
     NeuralODE,
     make_network,
 )
+from softcr_papers.valadas2024.learning.baselines.presets import preset
 from softcr_papers.valadas2024.learning.baselines.training import (
     Stage,
     Trainer,
     TrainingSettings,
     trajectory_error,
 )
-from softcr_papers.valadas2024.studies.baselines import preset
 
 COORDINATES, TORQUES = 3, 2
 
