@@ -34,8 +34,9 @@ def check(options: "RunOptions") -> None:
     _check_surroundings(options)
     _check_devices(options)
     mode = getattr(options, "mode", "wall")
-    for role, given in options.roles.items():
-        full, value = f"option {role}.{next(iter(given))}", getattr(options, role, "")
+    for role in options.roles:
+        full = f"option {role}.{next(iter(options.roles[role]))}"
+        value = getattr(options, role, "")
         if value in (NOBODY, "off"):
             raise UserError(f"{full}: has no meaning with {role} = {value!r}")
         if mode == MODE and role in options.nodes and role != "plant":
