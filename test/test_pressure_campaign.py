@@ -74,7 +74,7 @@ def test_what_can_be_seen_is_vented_in_time(name):
 
 def test_the_driver_says_the_same_of_a_run_as_the_compiled_channel():
     """Both run the same kernels in the same order: a leak is seen at the same moment."""
-    from lying_sensors import Bench, station
+    from kit.bench import Bench, station
 
     bench = Bench(station(1.05e5)).enable(60e3)
     took, _ = bench.fail(command=60e3, leak=10.0)

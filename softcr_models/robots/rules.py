@@ -185,10 +185,12 @@ def check_pressure_chain(robot: "Robot") -> None:
 
 def _check_chain_values(robot: "Robot") -> None:
     """Values are of parameters that the elements have, and allowed ones."""
-    from softcr_models.chain.elements import elements_of  # numba, for who has a chain alone
-
     chain = robot.pressure_chain
     assert chain is not None
+    if not chain.values:
+        return
+    from softcr_models.chain.elements import elements_of  # numba, for who has values alone
+
     elements = elements_of(chain, len(robot.actuators))
     known = {parameter.name: parameter for _, part in elements for parameter in part}
     for name, value in chain.values:
