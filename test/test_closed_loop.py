@@ -86,7 +86,7 @@ def closed_loop(kind, duration, dropout=(), seed=1, name="nempc"):
 @pytest.mark.parametrize("kind", ["trajectory", "circle"])
 def test_tracking_with_a_plant_that_is_not_the_model(kind):
     run = closed_loop(kind, 8.0)
-    assert run.tip.mean() <= 2.0  # issue: AED <= 2.0 mm; paper, without mismatch: 2.68 mm
+    assert run.tip.mean() <= 2.0  # bound: AED <= 2.0 mm; paper, without mismatch: 2.68 mm
     assert run.estimate.mean() <= 0.5
     assert np.abs(run.after(5.0, run.compliance) - 1.0).max() <= 0.01
     low, high = ROBOT.pressure_limits.minimum, ROBOT.pressure_limits.maximum
