@@ -1,7 +1,6 @@
 """An arm found in recordings of it at rest, with how it was recorded: see `identify --find`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from softcr_estimation.identification import stages
-from softcr_estimation.identification.misfits import in_words, misfits, worst
+from softcr_estimation.identification.misfits import Misfit, in_words, misfits, worst
 from softcr_models.errors import UserError
 from softcr_models.identification.measured_groups import Group
 from softcr_models.identification.prior_fit import (
@@ -55,7 +54,13 @@ def run(
     families = list(FAMILIES) if find.strip() == ALL else [w.strip() for w in find.split(",")]
     fitted = _rests(recordings, robot)
     judged = _rests(held_out, robot) if held_out else None
-    groups = fitted_groups(robot, fitted)
+    groups = [
+        each
+        for each in fitted_groups(robot, fitted)
+        if np.isfinite(fitted.outputs[each.name]).any()
+    ]
+    if not groups:
+        raise UserError(f"{', '.join(map(str, recordings))}: nothing was measured at rest")
     unknowns = unknowns_of(robot, families, groups)
     with directory_of_results(results) as directory:
         work = Work()
@@ -70,9 +75,7 @@ def run(
         parts = {"fitted": fitted} | ({"held out": judged} if judged is not None else {})
         lines = [line for name, part in parts.items() for line in _judged(name, part, fit, groups)]
         console.print(_table(robot, fit))
-        found = misfits(
-            "rest", robot, fitted, predicted_at_rest(fit.recorded, fitted.inputs, groups)
-        )
+        found = _misfits(robot, fitted, fit, groups)
         console.print(residuals(found, ", fitted"))
         if bad := [each for each in found if each.bad]:
             each = worst(bad)
@@ -118,7 +121,18 @@ def _rests(paths: Sequence[Path], robot: Robot) -> Recording:
     static = stages.read_material(paths, robot).static
     if not len(static):
         raise UserError(f"{', '.join(map(str, paths))}: holds no configuration at rest")
-    return replace(static, period=0.0)
+    return static
+
+
+def _misfits(
+    robot: Robot, part: Recording, fit: PriorFit, groups: Sequence[Group]
+) -> tuple[Misfit, ...]:
+    """Of the rows in which the rod has a steady state; the others are counted by the fit."""
+    seen = predicted_at_rest(fit.recorded, part.inputs, groups)
+    known = np.all([np.isfinite(values).all(axis=1) for values in seen.values()], axis=0)
+    measured = {each.name: part.outputs[each.name] for each in groups}
+    kept = Recording(part.inputs, measured).rows(known)
+    return misfits("rest", robot, kept, {name: values[known] for name, values in seen.items()})
 
 
 def _judged(name: str, part: Recording, fit: PriorFit, groups: Sequence[Group]) -> list[str]:
@@ -126,6 +140,8 @@ def _judged(name: str, part: Recording, fit: PriorFit, groups: Sequence[Group]) 
     seen = predicted_at_rest(fit.recorded, part.inputs, groups)
     lines = []
     for group in groups:
+        if group.name not in part.outputs:
+            continue
         off = np.linalg.norm(seen[group.name] - part.outputs[group.name], axis=1)
         if np.isfinite(off).any():
             told = in_words(group, float(np.nanmean(off)))
@@ -170,7 +186,7 @@ def _draw(
             for axes, (across, along) in zip(column, planes, strict=True):
                 axes.plot(shapes[..., across].T, shapes[..., along].T, "C0-", lw=0.8)
                 for group in groups:
-                    if group.unit == "m":
+                    if group.unit == "m" and group.name in part.outputs:
                         values = part.outputs[group.name]
                         axes.plot(values[:, across], values[:, along], "k.", ms=4)
                 axes.set_aspect("equal")

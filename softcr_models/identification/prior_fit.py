@@ -30,6 +30,7 @@ _STEPS = 30  # of a search
 _TRIES = 8  # of a step, each shorter
 _STEP = 1e-4  # of a deviation, for differences
 _DONE = 1e-4  # of the cost: a smaller gain ends a search
+_FINEST = 1e-6  # noise that is believed [m, N, N m]
 _RESTLESS = 0.5  # of the rod's length: error of a row in which the rod has no steady state
 
 
@@ -142,7 +143,7 @@ class _Search:
         extent = np.sqrt(np.nanmean((known - np.nanmean(known, axis=0)) ** 2, axis=(0, 2)))
         self._lost = _RESTLESS * robot.length * np.array([each.unit == "m" for each in groups])
         self._lost = np.maximum(self._lost, extent)
-        self.noise = np.maximum([each.noise for each in groups], 0.05 * extent)
+        self.noise = np.maximum([max(each.noise, _FINEST) for each in groups], 0.05 * extent)
 
     def by_name(self, values: np.ndarray) -> dict[str, float]:
         """Of values (P,)."""
@@ -153,7 +154,7 @@ class _Search:
         """From what values (P,) leave of each group, at states (T, nx)."""
         off = self._seen(values, states) - self._measured
         rms = np.sqrt(np.nanmean(off**2, axis=(0, 2)))
-        self.noise = np.maximum(rms, [each.noise for each in self.groups])
+        self.noise = np.maximum(rms, [max(each.noise, _FINEST) for each in self.groups])
 
     def best(self, values: np.ndarray, states: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Values (P,) of the least cost, and states (T, nx) there, from other ones."""
