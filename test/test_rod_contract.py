@@ -68,6 +68,17 @@ def everything(intervals=2):
     return case_of(rod, INPUTS, tip_mass=0.01, **force)
 
 
+def motors(model, intervals=2):
+    """Twelve elastic tendons in pairs, some slack; with the exact model tapered ones, too."""
+    robot = load_robot("asl_trunk")
+    if model == "exact":
+        first, *others = (each.model_dump() for each in robot.actuators)
+        routing = {"kind": "tapered", "end_lever_arm": 0.015}
+        robot = robot.replace(tendon_model=model, actuators=[{**first, "routing": routing}, *others])
+    angles = np.array([0.9, -0.6, 0.3, 1.2, -0.2, 0.5])
+    return case_of(CosseratRod(robot, intervals), angles)
+
+
 def random_arm(seed, count, exact):
     content = random_file(seed, count, exact)
     rod = CosseratRod(validated(Robot, content, "test"), 3)
@@ -95,6 +106,8 @@ CASES = {
         3, load_robot("two_segments"), np.linspace(10e3, 40e3, 6)
     ),
     "everything": everything,
+    "motors": lambda: motors("constant"),
+    "motors, exact tendons": lambda: motors("exact"),
     "random, exact tendons": lambda: random_arm(0, 3, True),
     "random, constant tendons": lambda: random_arm(1, 2, False),
 }
@@ -163,7 +176,7 @@ def test_an_option_is_the_last_parameter_and_nothing_by_itself(option):
     ("name", "count", "tolerance"),
     [("5 intervals", 2, 1e-12), ("5 intervals", 7, 1e-12), ("5 intervals", 8, 1e-12),
      ("5 intervals", 17, 1e-12), ("payload", 9, 1e-11), ("stiffening", 9, 1e-11),
-     ("everything", 9, 1e-11)],
+     ("everything", 9, 1e-11), ("motors", 9, 1e-11)],
 )  # fmt: skip
 def test_lanes_are_scalars(name, count, tolerance):
     """Each with a state, inputs and parameters of its own, some tendons slack."""

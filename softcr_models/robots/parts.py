@@ -1,5 +1,6 @@
 """Parts of robots as data: actuators, sensors, limits. SI units."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -23,6 +24,7 @@ from softcr_models.files.number_types import (
     NonNegative,
     Offset,
     Positive,
+    Width,
     WidthOrNone,
     within,
 )
@@ -63,6 +65,9 @@ class Chamber(SparseData):
     """One pressure chamber, parallel to the centre line of the rod."""
 
     optional: ClassVar = {"from_segment": "from", "to_segment": "to"}
+    quantity: ClassVar = "pressure"
+    unit: ClassVar = "Pa"
+    tendons: ClassVar = ()
 
     type: Literal["chamber"]
     name: Name = Field(description="name, different from that of every other actuator")
@@ -115,12 +120,12 @@ Routing = Annotated[
 ]
 
 
-class RodTendon(SparseData):
-    """One tendon, without friction, from the base to the end of a segment."""
+class Tendon(SparseData):
+    """Where a tendon runs, without friction, from the base to the end of a segment."""
 
     optional: ClassVar = {"to_segment": "to"}
 
-    type: Literal["tendon"]
+    type: str
     name: Name = Field(description="name, different from that of every other actuator")
     angle: Angle = Field(
         description="angle of its position about z from the x axis of each segment, at the base "
@@ -135,6 +140,68 @@ class RodTendon(SparseData):
         default=Straight(kind="straight"),
         description="straight, or a mapping: kind helical with a pitch, tapered with end_lever_arm",
     )
+
+    @property
+    def tendons(self) -> "tuple[Tendon, ...]":
+        """The tendons that this actuator pulls."""
+        return (self,)
+
+
+class RodTendon(Tendon):
+    """A tendon that is driven by its tension."""
+
+    quantity: ClassVar = "tension"
+    unit: ClassVar = "N"
+    springs: ClassVar = ((0.0, 0.0, 0.0, 0.0),)
+
+    type: Literal["tendon"]
+
+
+class Motor(Tendon):
+    """A motor that winds an elastic tendon on a spool by its angle, and may let out another one.
+
+    The tension follows from how far motor and rod stretch the tendon (Camarillo et al., IEEE T-RO
+    24 (2008) 1262); a slack tendon has none.
+    """
+
+    quantity: ClassVar = "angle"
+    unit: ClassVar = "rad"
+
+    type: Literal["motor"]
+    opposite: bool = Field(
+        default=False,
+        description="whether it lets out a second tendon, opposite to the first, as far as it "
+        "winds the first",
+    )
+    spool_radius: Width = Field(description="length wound per angle [m/rad]")
+    stiffness: Positive = Field(
+        description="tension of a tendon per stretch, springs in series included [N/m]"
+    )
+    pretension: Positive = Field(
+        description="tension of each tendon on the straight rod at the angle 0 [N]"
+    )
+
+    @property
+    def tendons(self) -> tuple[Tendon, ...]:
+        """The tendon that it winds at angles above 0, then the opposite one, if there is one."""
+        if not self.opposite:
+            return (self,)
+        turned = {"name": f"{self.name}_opposite", "angle": self.angle + math.pi}
+        return self, self.model_copy(update=turned)
+
+    @property
+    def springs(self) -> tuple[tuple[float, float, float, float], ...]:
+        """Of each of its tendons the row of `softcr_models.rod.section.Fittings.springs`."""
+        width = SLACK * self.pretension
+        start = self.pretension - 0.25 * width * width / self.pretension
+        return tuple(
+            (sign * self.spool_radius, self.stiffness, start, width * width)
+            for sign in (1.0, -1.0)[: len(self.tendons)]
+        )
+
+
+SLACK = 0.1
+"""Times the pretension: width of the smooth transition from a tendon that pulls to a slack one."""
 
 
 class PressureSensor(Data):
@@ -166,6 +233,13 @@ class TensionSensor(Data):
     noise: NonNegative = Field(description="standard deviation of a reading [N]")
 
 
+class AngleSensor(Data):
+    """Angle of every motor: encoders."""
+
+    type: Literal["angle"]
+    noise: NonNegative = Field(description="standard deviation of a reading [rad]")
+
+
 class TendonLengthSensor(Data):
     """Length of every tendon from the base to its end: encoders of the spools."""
 
@@ -191,12 +265,13 @@ class PoseSensor(SparseData):
     noise: LengthNoise = Field(description="standard deviation of each coordinate [m]")
 
 
-RodActuator = Annotated[Chamber | RodTendon, Field(discriminator="type")]
+RodActuator = Annotated[Chamber | RodTendon | Motor, Field(discriminator="type")]
 """What can move a rod."""
 
 RodSensor = Annotated[
     PressureSensor
     | TensionSensor
+    | AngleSensor
     | TendonLengthSensor
     | BaseWrenchSensor
     | TipPoseSensor
@@ -241,6 +316,22 @@ class TensionLimits(Data):
     def _ordered(self) -> "TensionLimits":
         _check_order(self.minimum, self.maximum)
         return self
+
+
+class AngleLimits(Data):
+    """What the motors may be asked for."""
+
+    minimum: Finite = Field(description="lowest angle of a motor [rad]")
+    maximum: Finite = Field(description="highest angle of a motor [rad]")
+    maximum_rate: Positive = Field(description="largest change of a command per second [rad/s]")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "AngleLimits":
+        _check_order(self.minimum, self.maximum)
+        return self
+
+
+Limits = PressureLimits | TensionLimits | AngleLimits
 
 
 def _check_order(minimum: float, maximum: float) -> None:

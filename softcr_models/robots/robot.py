@@ -35,8 +35,10 @@ from softcr_models.robots import rules as robot_rules
 from softcr_models.robots.kinds import KINDS, UNREADABLE, ShownInput
 from softcr_models.robots.medium import Medium
 from softcr_models.robots.parts import (
+    AngleLimits,
     Chamber,
     Data,
+    Limits,
     PoseSensor,
     PressureLimits,
     RodActuator,
@@ -94,6 +96,8 @@ class Robot(SegmentArrays, Data):
         "medium": "medium",
         "given_tension_limits": "tension_limits",
         "tension_lag": "tension_lag",
+        "given_angle_limits": "angle_limits",
+        "angle_lag": "angle_lag",
         "pressure_chain": "pressure_chain",
     }
     defaults: ClassVar = {"tendon_model": "constant", "estimated_payload": False}
@@ -125,8 +129,8 @@ class Robot(SegmentArrays, Data):
     sensors: tuple[RodSensor, ...] = Field(
         default=robot_rules.SENSORS,
         description="the sensors: one base_wrench, one tip_pose, one pressure if there are "
-        "chambers, at most one tension and one tendon_length if there are tendons, any number of "
-        "pose; their noises are those of simulated sensors",
+        "chambers, at most one tension and one tendon_length if there are tendons, one angle if "
+        "there are motors, any number of pose; their noises are those of simulated sensors",
     )
     sensor_to_base_cap: WidthOrNone = Field(
         description="distance from the force-torque sensor to the base cap, l_fts [m]"
@@ -171,12 +175,22 @@ class Robot(SegmentArrays, Data):
     given_tension_limits: TensionLimits | None = Field(
         default=None,
         alias="tension_limits",
-        description="limits of tension commands; required with tendons",
+        description="limits of tension commands; required with tendons of the type tendon",
     )
     tension_lag: PressureLag | None = Field(
         default=None,
         description="lag from a command to the tendon's tension, like that of pressures; when "
         "absent, the tension follows at once",
+    )
+    given_angle_limits: AngleLimits | None = Field(
+        default=None,
+        alias="angle_limits",
+        description="limits of commanded motor angles; required with motors",
+    )
+    angle_lag: PressureLag | None = Field(
+        default=None,
+        description="lag from a command to the motor's angle, like that of pressures; when absent, "
+        "the angle follows at once",
     )
     pressure_chain: PressureChain | None = Field(
         default=None,
@@ -234,6 +248,27 @@ class Robot(SegmentArrays, Data):
         return self._present(self.given_tension_limits, "tension_limits", "tendons")
 
     @property
+    def input_limits(self) -> tuple[Limits, ...]:
+        """(m,) what each actuator may be asked for."""
+        given = {
+            "pressure": self.given_pressure_limits,
+            "tension": self.given_tension_limits,
+            "angle": self.given_angle_limits,
+        }
+        found = tuple(given[each] for each in self.quantities)
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def input_lags(self) -> dict[str, PressureLag | None]:
+        """The lag of each quantity that drives the robot, in the order of the actuators."""
+        lags = {
+            "pressure": self.given_pressure_lag,
+            "tension": self.tension_lag,
+            "angle": self.angle_lag,
+        }
+        return {each: lags[each] for each in self.quantities}
+
+    @property
     def radius(self) -> float:
         """Of the first segment [m]."""
         return 0.5 * self.outer_diameter
@@ -245,15 +280,12 @@ class Robot(SegmentArrays, Data):
 
     @property
     def shown_inputs(self) -> tuple[ShownInput, ...]:
-        """(m,) pressures in kPa, tensions in N, in the order of the actuators."""
+        """(m,) pressures in kPa, tensions in N, angles in rad, in the order of the actuators."""
         found = []
-        for each in self.actuators:
-            if each.type == "tendon":
-                shown, limits = ("tension", 1.0, "N"), self.tension_limits
-                found.append(ShownInput(each.name, *shown, limits.minimum, limits.maximum))
-            else:
-                pushes, allowed = ("pressure", 1e-3, "kPa"), self.pressure_limits
-                found.append(ShownInput(each.name, *pushes, allowed.minimum, allowed.maximum))
+        for each, limits in zip(self.actuators, self.input_limits, strict=True):
+            scale, unit = (1e-3, "kPa") if each.unit == "Pa" else (1.0, each.unit)
+            shown = each.name, each.quantity, scale, unit
+            found.append(ShownInput(*shown, limits.minimum, limits.maximum))
         return tuple(found)
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from softcr_models.robots.parts import Chamber, Helical, RodActuator, RodTendon, Tapered
+from softcr_models.robots.parts import Chamber, Helical, RodActuator, RodTendon, Tapered, Tendon
 
 Reach = tuple[int, int]
 """Indices of the first and the last segment that an actuator runs through."""
@@ -55,7 +55,8 @@ def segment_index(what: str, name: str | None, names: Sequence[str], absent: int
 def constant_column(actuator: RodActuator) -> np.ndarray:
     """(6,) wrench per input on a section that it runs through [N/Pa; N m/Pa] or [-; m].
 
-    Zeros for a tendon whose wrench changes along a segment: `tendon_columns` tells it.
+    Zeros for a tendon whose wrench changes along a segment: `tendon_columns` tells it; and for
+    motors, whose tendons' tensions depend on the rod.
     """
     x = actuator.lever_arm * math.cos(actuator.angle)
     y = actuator.lever_arm * math.sin(actuator.angle)
@@ -63,15 +64,15 @@ def constant_column(actuator: RodActuator) -> np.ndarray:
     push = np.array([0.0, 0.0, 1.0, y, -x, 0.0])
     if isinstance(actuator, Chamber):
         return actuator.area * push
-    return np.zeros(6) if varies(actuator) else -push
+    return np.zeros(6) if varies(actuator) or actuator.quantity == "angle" else -push
 
 
 def varies(actuator: RodActuator) -> bool:
     """Whether its wrench per input changes along a segment."""
-    return isinstance(actuator, RodTendon) and actuator.routing.kind != "straight"
+    return isinstance(actuator, Tendon) and actuator.routing.kind != "straight"
 
 
-def tendon_offset(tendon: RodTendon, end: float, arc_lengths: np.ndarray) -> np.ndarray:
+def tendon_offset(tendon: Tendon, end: float, arc_lengths: np.ndarray) -> np.ndarray:
     """(J, 2, 3) place r in the section [m], and its derivative r_s by arc length [-].
 
     Args:
@@ -105,7 +106,7 @@ def tendon_columns(offsets: np.ndarray) -> np.ndarray:
     return -np.concatenate((direction, np.cross(place, direction)), axis=-1)
 
 
-def farthest(tendon: RodTendon, begin: float, end: float, fixed: float) -> float:
+def farthest(tendon: Tendon, begin: float, end: float, fixed: float) -> float:
     """Largest distance from the centre line between two arc lengths; `fixed` is its end [m]."""
     offsets = tendon_offset(tendon, fixed, np.array([begin, end]))
     return float(np.linalg.norm(offsets[:, 0], axis=-1).max())

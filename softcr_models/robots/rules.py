@@ -9,6 +9,7 @@ from softcr_models.robots.parts import (
     PressureSensor,
     RodSensor,
     RodTendon,
+    Tendon,
     TipPoseSensor,
     check_names,
 )
@@ -37,7 +38,7 @@ def with_sensors(content: dict[str, Any]) -> dict[str, Any]:
     actuators = content.get("actuators")
     if "sensors" in content or not isinstance(actuators, (list, tuple)):
         return content
-    if any(_type_of(actuator) != "tendon" for actuator in actuators):
+    if any(_type_of(actuator) == "chamber" for actuator in actuators):
         return content
     return {**content, "sensors": SENSORS[1:]}
 
@@ -75,11 +76,11 @@ def check_actuators(robot: "Robot") -> None:
                 f"{where}the chambers' areas leave no material: their sum must be below the body's"
             )
     for actuator, (_, last) in zip(robot.actuators, robot.reaches, strict=True):
-        if isinstance(actuator, RodTendon):
+        if isinstance(actuator, Tendon):
             _check_tendon(robot, actuator, last)
 
 
-def _check_tendon(robot: "Robot", tendon: RodTendon, last: int) -> None:
+def _check_tendon(robot: "Robot", tendon: Tendon, last: int) -> None:
     ends = robot.segment_ends.tolist()
     for k in range(last + 1):
         distance = farthest(tendon, ends[k], ends[k + 1], ends[last + 1])
@@ -97,7 +98,8 @@ def check_sensors(robot: "Robot") -> None:
     """Each kind as often as the actuators allow; poses have names and segments."""
     found = [sensor.type for sensor in robot.sensors if sensor.type != "pose"]
     needed = [sensor.type for sensor in (SENSORS if robot.chambers else SENSORS[1:])]
-    optional = ["tension", "tendon_length"] if robot.tendons else []
+    optional = ["tendon_length"] if robot.tendons else []
+    optional += [each for each in ("tension", "angle") if each in robot.quantities]
     missing = set(needed) - set(found)
     if missing or len(set(found)) < len(found) or set(found) - {*needed, *optional}:
         also = f", {' and '.join(optional)} at most once" if optional else ""
@@ -117,18 +119,21 @@ def check_sensors(robot: "Robot") -> None:
 
 def check_limits(robot: "Robot") -> None:
     """Limits and lags belong to actuators that there are."""
-    chambers = any(isinstance(each, Chamber) for each in robot.actuators)
-    tendons = any(isinstance(each, RodTendon) for each in robot.actuators)
+    chambers, tendons, motors = (
+        each in robot.quantities for each in ("pressure", "tension", "angle")
+    )
     needed = (
         ("pressure_limits", robot.given_pressure_limits, chambers, "chambers"),
         ("pressure_lag", robot.given_pressure_lag, chambers, "chambers"),
         ("tension_limits", robot.given_tension_limits, tendons, "tendons"),
+        ("angle_limits", robot.given_angle_limits, motors, "motors"),
     )
     for field, given, there, actuators in needed:
         if there and given is None:
             raise ValueError(f"{field}: missing; a robot with {actuators} needs this field")
     for field, given, there, actuators in (
         *needed, ("tension_lag", robot.tension_lag, tendons, "tendons"),
+        ("angle_lag", robot.angle_lag, motors, "motors"),
     ):  # fmt: skip
         if given is not None and not there:
             raise ValueError(f"{field}: not allowed: this robot has no {actuators}")
@@ -144,7 +149,7 @@ def pressed_to_nothing(robot: "Robot") -> str:
                 continue
             if isinstance(actuator, RodTendon):
                 force += robot.tension_limits.maximum
-            else:
+            elif isinstance(actuator, Chamber):
                 force += actuator.area * max(0.0, -robot.pressure_limits.minimum)
         least = 1.0 / segment.dilatation_compliance
         if force >= least:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcr_models.robots import routing
-from softcr_models.robots.parts import Chamber, RodActuator, RodTendon
+from softcr_models.robots.parts import Chamber, Motor, RodActuator, Tendon
 from softcr_models.robots.segments import Payload, Segment
 
 
@@ -84,9 +84,24 @@ class SegmentArrays:
         return tuple(chamber.name for chamber in self.chambers)
 
     @property
-    def tendons(self) -> tuple[RodTendon, ...]:
-        """The actuators that are tendons."""
-        return tuple(each for each in self.actuators if isinstance(each, RodTendon))
+    def tendons(self) -> tuple[Tendon, ...]:
+        """The tendons of all actuators, in their order; a motor may pull two."""
+        return tuple(tendon for each in self.actuators for tendon in each.tendons)
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """(m,) what drives each actuator: pressure, tension or angle."""
+        return tuple(each.quantity for each in self.actuators)
+
+    @property
+    def input_units(self) -> tuple[str, ...]:
+        """(m,) SI unit of each input."""
+        return tuple(each.unit for each in self.actuators)
+
+    @property
+    def motors(self) -> tuple[Motor, ...]:
+        """The actuators that are motors."""
+        return tuple(each for each in self.actuators if isinstance(each, Motor))
 
     @property
     def actuator_names(self) -> tuple[str, ...]:
@@ -120,7 +135,8 @@ class SegmentArrays:
         return any(routing.varies(actuator) for actuator in self.actuators)
 
     def actuation_at(self, segment: int, arc_lengths: np.ndarray) -> np.ndarray:
-        """(J, 6, m) as `segment_actuation`, of every input, as in the straight rod.
+        """(J, 6, m) as `segment_actuation`, of every input, as in the straight rod; of a motor
+        [N/rad; N m/rad] once the rod has given way to each of its tendons alone.
 
         Args:
             segment: index, from 0 at the base.
@@ -131,9 +147,25 @@ class SegmentArrays:
         for i, (place, reach) in enumerate(
             zip(self.tendon_inputs, self.tendon_reaches, strict=True)
         ):
-            if routing.varies(self.actuators[place]) and segment <= reach:
+            if segment > reach:
+                continue
+            if isinstance(self.actuators[place], Motor):
+                matrices[:, :, place] += self._tensions_per_angle[i] * columns[:, i]
+            elif routing.varies(self.actuators[place]):
                 matrices[:, :, place] = columns[:, i]
         return matrices
+
+    @cached_property
+    def _tensions_per_angle(self) -> np.ndarray:
+        """(tendons,) of a motor's tendon that pulls the straight rod alone [N/rad]; else 0."""
+        compliance = np.zeros(len(self.tendons))
+        for a, segment in enumerate(self.segments):
+            middle = np.array([self.segment_ends[a] + 0.5 * segment.length])
+            columns = routing.tendon_columns(self.tendon_offsets(a, middle))[0]
+            gives = segment.length * (columns**2 @ self.segment_compliances[a])
+            compliance += np.where(a <= self.tendon_reaches, gives, 0.0)
+        winding, stiffness = self.tendon_springs[:, :2].T
+        return winding * stiffness / (1.0 + stiffness * compliance)
 
     def tendon_offsets(self, segment: int, arc_lengths: np.ndarray) -> np.ndarray:
         """(J, tendons, 2, 3) place r in the section [m], and r_s, its derivative by arc length.
@@ -155,8 +187,14 @@ class SegmentArrays:
     @cached_property
     def tendon_inputs(self) -> np.ndarray:
         """(tendons,) their places in a vector of inputs."""
-        places = [i for i, each in enumerate(self.actuators) if isinstance(each, RodTendon)]
+        places = [i for i, each in enumerate(self.actuators) for _ in each.tendons]
         return np.array(places, dtype=int)
+
+    @cached_property
+    def tendon_springs(self) -> np.ndarray:
+        """(tendons, 4) of `softcr_models.rod.section.Fittings.springs`; zeros without a motor."""
+        rows = [row for each in self.actuators if each.tendons for row in each.springs]
+        return np.array(rows).reshape(-1, 4)
 
     @cached_property
     def tendon_reaches(self) -> np.ndarray:

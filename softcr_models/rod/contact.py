@@ -284,6 +284,15 @@ def add_rate(row, alpha, i, obstacles, contacts):
 
 
 @inner
+def hold_still(obstacles, contacts, grid):
+    """The points' velocities are none."""
+    if obstacles is not None:
+        for i in range(grid.first_row[grid.segments]):
+            for k in range(3):
+                contacts.rate[i, k] = 0.0 * contacts.rate[i, k]
+
+
+@inner
 def begin_stage(obstacles, contacts, e, grid):
     """The points' velocities at a stage."""
     if obstacles is not None:

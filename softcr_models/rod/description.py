@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcr_models.chain.pressure import PressureLag
 from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.robots.parts import PoseSensor, TendonLengthSensor
@@ -43,35 +42,26 @@ def rod_layout(rod: "CosseratRod") -> Layout:
 
 
 def rod_inputs(robot: Robot) -> Inputs:
-    """The chambers' gauge pressures and the tendons' tensions, in the robot's order.
+    """Gauge pressures, tensions and motor angles, in the robot's order.
 
     Raises:
-        UserError: chambers and tendons do not follow their commands with the same lag.
+        UserError: chambers, tendons and motors do not follow their commands with the same lag.
     """
-    limits = [
-        robot.tension_limits if each.type == "tendon" else robot.pressure_limits
-        for each in robot.actuators
-    ]
-    lag: PressureLag | None
-    if not robot.tendons:
-        quantity, unit, lag = "pressure", "Pa", robot.pressure_lag
-    elif not robot.chambers:
-        quantity, unit, lag = "tension", "N", robot.tension_lag
-    else:
-        quantity, unit, lag = "input", "Pa, N", robot.pressure_lag
-        if robot.tension_lag != robot.pressure_lag:
+    limits, lags = robot.input_limits, robot.input_lags
+    first, *others = lags
+    for other in others:
+        if lags[other] != lags[first]:
             raise UserError(
-                f"robot {robot.name}: tension_lag: must be pressure_lag where a rod has chambers "
-                "and tendons"
+                f"robot {robot.name}: {other}_lag: must be {first}_lag where a rod has both"
             )
     return Inputs(
-        quantity=quantity,
+        quantity="input" if others else first,
         names=robot.actuator_names,
-        unit=unit,
+        unit=", ".join(dict.fromkeys(robot.input_units)),
         low=np.array([each.minimum for each in limits]),
         high=np.array([each.maximum for each in limits]),
         rate=np.array([each.maximum_rate for each in limits]),
-        lag=lag,
+        lag=lags[first],
     )
 
 

@@ -92,8 +92,8 @@ def body_of(
     actuation = robot.segment_actuation
     if by_rows:
         actuation = actuation_of_rows(robot, grid)
-        if robot.tendon_model == "exact":  # their wrench follows from the strain
-            actuation[:, :, robot.tendon_inputs] = 0.0
+        followed = robot.tendon_inputs[_followed(robot)]
+        actuation[:, :, followed] = 0.0  # their wrench follows from the strain
     return Body(
         compliance=compliances * (1.0 - BENDING),
         bending_share=compliances * BENDING / np.array(nominal)[:, None],
@@ -119,13 +119,19 @@ def base_height(robot: Robot) -> float:
 def needs_fittings(robot: Robot) -> bool:
     """Whether a robot has more than soft segments and constant actuation."""
     connected = any(each.connector is not None for each in robot.segments)
-    exact = bool(robot.tendons) and robot.tendon_model == "exact"
     beside = robot.payload is not None or robot.medium is not None
-    return connected or beside or exact or robot.has_varying_actuation
+    followed = bool(_followed(robot).any())
+    return connected or beside or followed or robot.has_varying_actuation
+
+
+def _followed(robot: Robot) -> np.ndarray:
+    """(tendons,) whether a tendon's wrench follows from the strain: that of a motor, and every one
+    of the exact model."""
+    return (robot.tendon_springs[:, 1] > 0.0) | (robot.tendon_model == "exact")
 
 
 def fittings_of(robot: Robot, grid: Grid) -> Fittings:
-    """Connectors, payload, medium and tendons of the exact model."""
+    """Connectors, payload, medium, and tendons that are elastic or of the exact model."""
     count = grid.segments
     adjoint = np.tile(np.eye(6), (count, 1, 1))
     translation, mass = np.zeros((count, 3)), np.zeros((count, 6, 6))
@@ -136,24 +142,27 @@ def fittings_of(robot: Robot, grid: Grid) -> Fittings:
             mass[a] = segment.connector.spatial_inertia
     if robot.payload is not None:
         mass[-1] = robot.payload.spatial_inertia
-    exact = robot.tendon_model == "exact"
-    inputs = np.array(robot.tendon_inputs if exact else [], dtype=np.int64)
+    followed = _followed(robot)
+    inputs = robot.tendon_inputs[followed].astype(np.int64)
     if len(inputs) > MAX_TENDONS:
         raise UserError(
-            f"robot {robot.name}: {len(inputs)} tendons of the exact model: at most {MAX_TENDONS}"
+            f"robot {robot.name}: {len(inputs)} tendons that are elastic or of the exact model: at "
+            f"most {MAX_TENDONS}"
         )
     offsets = np.zeros((grid.first_row[-1], len(inputs), 2, 3))
-    if exact:
-        for a, rows in _rows_of_segments(grid):
-            offsets[rows] = robot.tendon_offsets(a, _arc_lengths(robot, grid, a))
+    for a, rows in _rows_of_segments(grid):
+        offsets[rows] = robot.tendon_offsets(a, _arc_lengths(robot, grid, a))[:, followed]
+    exact = robot.tendon_model == "exact" and len(inputs) > 0
     return Fittings(
         adjoint=adjoint,
         translation=translation,
         mass=mass,
         tendon_offsets=offsets,
-        tendon_reaches=np.array(robot.tendon_reaches if exact else [], dtype=np.int64),
+        tendon_reaches=robot.tendon_reaches[followed].astype(np.int64),
         tendon_inputs=inputs,
-        varying=int(exact or robot.has_varying_actuation),
+        springs=np.ascontiguousarray(robot.tendon_springs[followed]) if robot.motors else None,
+        exact=int(exact),
+        varying=int(len(inputs) > 0 or robot.has_varying_actuation),
         **_medium_of(robot),
         tip_lever=np.array([0.0, 0.0, robot.tip_cap_length]),
     )

@@ -10,7 +10,6 @@ from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.contact import Contacts, Obstacles, touch
 from softcr_models.rod.inner import inner
 from softcr_models.rod.kernel import derivative, effective_masses
-from softcr_models.rod.loads import base_actuation
 from softcr_models.rod.packing import (
     Body,
     load_state,
@@ -21,6 +20,7 @@ from softcr_models.rod.packing import (
     unpack_section,
 )
 from softcr_models.rod.section import Extras, Fittings, Grid, NodeLoads, Section
+from softcr_models.rod.tendons import base_actuation
 from softcr_models.rod.twists import LARGEST_TURN, advance_pose, cross_connector
 
 
@@ -79,8 +79,8 @@ def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
     if fittings is not None:
         tendons = fittings.tendon_inputs.shape[0]
     raw_wrench = np.empty((6 * places, 1), like.dtype)
-    tensions = np.empty((tendons, 1), like.dtype)
-    pack_inputs(raw_wrench, tensions, 0, 0, inputs, body, fittings)
+    pulls = np.empty((tendons, 1), like.dtype)
+    pack_inputs(raw_wrench, pulls, 0, 0, inputs, body, fittings)
     e = np.empty((rows, 6), like.dtype)
     s = np.empty((rows, 6), like.dtype)
     z = np.empty(6, like.dtype)
@@ -93,9 +93,11 @@ def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
             loads,
             np.zeros((rows, 6, 6), like.dtype),
             tip_force,
-            tensions[:, 0],
-            tensions[:, 0],
-            tensions[:, 0],
+            np.empty(tendons, like.dtype),
+            pulls[:, 0],
+            pulls[:, 0],
+            pulls[:, 0],
+            None,
             obstacles,
             contacts_of(obstacles, rows, like),
         )

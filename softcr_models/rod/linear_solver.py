@@ -14,10 +14,10 @@ from softcr_models.rod.contact import add_rate, add_stiffness
 from softcr_models.rod.elimination import factorise, substitute, substitute_matrix
 from softcr_models.rod.inner import inlined
 from softcr_models.rod.kernel import multiply_inertia, multiply_own_inertia
-from softcr_models.rod.loads import actuation_at_rows
 from softcr_models.rod.payload import fill_half_inertia
 from softcr_models.rod.section import MAX_NODES
 from softcr_models.rod.simd import local, square_root
+from softcr_models.rod.tendons import actuation_at_rows
 from softcr_models.rod.twists import (
     add_congruence,
     add_product,
@@ -275,7 +275,8 @@ def _slope_of_end(slopes, e, alpha, a, section, grid, extras):
 def linearise(e, s, ds, w, alpha, section, grid, extras, factors):
     """Eliminates (alpha A - G) at the state (e, s) with frozen rates ds; writes `factors`.
 
-    Tendons of the exact model and loads that depend on directions are left out of G, as gravity is.
+    The directions of tendons of the exact model and loads that depend on directions are left out of
+    G, as gravity is; for the tensions of elastic tendons see `tendon_coupling`.
     """
     velocity = local(w[0, 0], (6,))
     lam = local(w[0, 0], (6,))
@@ -354,18 +355,24 @@ def linearise(e, s, ds, w, alpha, section, grid, extras, factors):
 
 
 @inlined
-def _constant_of_end(d_s, e_rate, s_rate, alpha, a, section, grid, extras):
+def _constant_of_end(d_s, e_rate, s_rate, acting, alpha, a, section, grid, extras):
     """k in d_s = K d_e + k at the last row of segment a, from the row beyond it."""
     end = grid.first_row[a + 1] - 1
     row = local(e_rate[0, 0], (6,))
     for k in range(6):
         row[k] = section.relaxation[a, k] * s_rate[end, k]
+    if acting is not None:
+        for k in range(6):
+            row[k] += acting[end, k]
     if a < grid.segments - 1:
         beyond = local(e_rate[0, 0], (6,))
         for k in range(6):
             relaxation = section.relaxation[a + 1, k]
             beyond[k] = (alpha * relaxation + 1.0) * d_s[end + 1, k]
             beyond[k] -= relaxation * s_rate[end + 1, k]
+        if acting is not None:
+            for k in range(6):
+                beyond[k] -= acting[end + 1, k]
         if extras is None:
             for k in range(6):
                 row[k] += beyond[k]
@@ -380,8 +387,9 @@ def _constant_of_end(d_s, e_rate, s_rate, alpha, a, section, grid, extras):
 
 
 @inlined
-def solve(e_rate, s_rate, alpha, section, grid, extras, factors, d_e, d_s):
-    """Solves (alpha A - G) d = A r for the right-hand side rates r = (e_rate, s_rate)."""
+def solve(e_rate, s_rate, acting, alpha, section, grid, extras, factors, d_e, d_s):
+    """Solves (alpha A - G) d = A r + b for the right-hand side rates r = (e_rate, s_rate); b is what
+    an actuation wrench `acting` (R, 6) puts into the equations, none where it is None."""
     mean = local(e_rate[0, 0], (6,))
     row = local(e_rate[0, 0], (6,))
     relaxed = local(e_rate[0, 0], (6,))
@@ -393,7 +401,7 @@ def solve(e_rate, s_rate, alpha, section, grid, extras, factors, d_e, d_s):
         first, end = grid.first_row[a], grid.first_row[a + 1] - 1
         part = part_of(room, a, section, grid)
         shift = 1.0 / part.interval_length
-        _constant_of_end(d_s, e_rate, s_rate, alpha, a, section, grid, extras)
+        _constant_of_end(d_s, e_rate, s_rate, acting, alpha, a, section, grid, extras)
         for below in range(end - first):
             i = end - 1 - below
             midpoint(mean, e_rate, i)
@@ -405,6 +413,10 @@ def solve(e_rate, s_rate, alpha, section, grid, extras, factors, d_e, d_s):
                 row[k] -= relaxation * (s_rate[i + 1, k] - s_rate[i, k]) * shift
                 row[k] += 2.0 * shift * (alpha * relaxation + 1.0) * d_s[i + 1, k]
                 mean[k] *= part.compliance[k]
+            if acting is not None:
+                for k in range(6):
+                    relaxed[k] -= 0.5 * (acting[i, k] + acting[i + 1, k])
+                    row[k] -= (acting[i + 1, k] - acting[i, k]) * shift
             if extras is not None:
                 add_rate(row, alpha, i, extras.obstacles, extras.contacts)
             subtract_ad_transposed(row, factors.strain[i], relaxed)

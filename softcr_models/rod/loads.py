@@ -1,91 +1,21 @@
-"""What loads a rod beside its weight and its constant actuation: tendons that follow the strain,
-forces at nodes, drag and buoyancy, and rigid bodies. Its names are those of `kernel`."""
+"""What loads a rod beside its weight and its actuation: forces at nodes, drag and buoyancy, and
+rigid bodies. Its names are those of `kernel`."""
 
 from softcr_models.rod.backbone import (
     gravity_over_interval,
     part_of,
     start_pose,
-    strain_from_wrench,
     walk_interval,
 )
 from softcr_models.rod.inner import inlined
 from softcr_models.rod.simd import local, square_root
-from softcr_models.rod.stiffening import add_unresisted
+from softcr_models.rod.tendons import actuation_at_rows
 from softcr_models.rod.twists import (
     add_product,
     cross_connector,
     subtract_ad_transposed,
     turn_into_body,
 )
-
-
-@inlined
-def add_tendons(acting, strain, i, a, extras):
-    """acting (6,) += wrench of the tendons at row i of segment a, by its strain (6,).
-
-    w = -T [t; r x t] with t the direction of q = nu + u x r + r', the tendon's tangent (Rucker and
-    Webster, IEEE T-RO 27 (2011) 1033): conjugate to the tendon's length, the integral of |q|.
-    """
-    fittings = extras.fittings
-    for tendon in range(fittings.tendon_reaches.shape[0]):
-        if a <= fittings.tendon_reaches[tendon]:
-            r = fittings.tendon_offsets[i, tendon, 0]
-            slope = fittings.tendon_offsets[i, tendon, 1]
-            x = strain[0] + strain[4] * r[2] - strain[5] * r[1] + slope[0]
-            y = strain[1] + strain[5] * r[0] - strain[3] * r[2] + slope[1]
-            z = strain[2] + strain[3] * r[1] - strain[4] * r[0] + slope[2]
-            pull = extras.tensions[tendon] / square_root(x * x + y * y + z * z)
-            x *= pull
-            y *= pull
-            z *= pull
-            acting[0] -= x
-            acting[1] -= y
-            acting[2] -= z
-            acting[3] -= r[1] * z - r[2] * y
-            acting[4] -= r[2] * x - r[0] * z
-            acting[5] -= r[0] * y - r[1] * x
-
-
-@inlined
-def pull_tendons(fraction, extras):
-    """Sets the tensions to those at a fraction of the step."""
-    for tendon in range(extras.fittings.tendon_reaches.shape[0]):
-        begin, end = extras.tensions_begin[tendon], extras.tensions_end[tendon]
-        extras.tensions[tendon] = begin + fraction * (end - begin)
-
-
-@inlined
-def actuation_at_rows(acting, s, w, section, grid, extras):
-    """acting (R, 6) = w (R, 6) with the tendons of the exact model at elastic wrenches s."""
-    strain = local(s[0, 0], (6,))
-    room = (local(s[0, 0], (6,)), local(s[0, 0], (6,)), local(s[0, 0], (6,)), local(s[0, 0], (6,)))
-    for a in range(grid.segments):
-        part = part_of(room, a, section, grid)
-        for i in range(grid.first_row[a], grid.first_row[a + 1]):
-            strain_from_wrench(strain, s[i], part)
-            for k in range(6):
-                acting[i, k] = w[i, k]
-            add_tendons(acting[i], strain, i, a, extras)
-
-
-@inlined
-def base_actuation(base, s, w, section, grid, extras):
-    """base (6,) = actuation wrench at row 0, that of the tendons of the exact model included, and
-    what does not resist, see `stiffening`."""
-    for k in range(6):
-        base[k] = w[0, k] + 0.0 * s[0, 0]
-    if grid.stiffens == 1:
-        add_unresisted(base, s, 0, section.compliance[0], section)
-    if extras is not None:
-        strain = local(s[0, 0], (6,))
-        room = (
-            local(s[0, 0], (6,)),
-            local(s[0, 0], (6,)),
-            local(s[0, 0], (6,)),
-            local(s[0, 0], (6,)),
-        )
-        strain_from_wrench(strain, s[0], part_of(room, 0, section, grid))
-        add_tendons(base, strain, 0, 0, extras)
 
 
 @inlined

@@ -11,6 +11,7 @@ from softcr_models.rod.backbone import largest_turn, part_of, start_pose, walk_i
 from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.simd import exponential, local, nan_unless_positive, positive_part
 from softcr_models.rod.stiffening import USUAL_CURVATURE
+from softcr_models.rod.tendons import pull_of
 from softcr_models.rod.twists import LARGEST_TURN, add_product, cross_connector
 
 
@@ -121,8 +122,9 @@ def unpack_section(section, decay, tip_force, packed, grid):
 
 
 @inner
-def pack_inputs(raw_wrench, raw_tension, level, lane, inputs, body, fittings):
-    """Wrenches (A, 6) and tensions (T,) of inputs (m,), row by row into column `lane`."""
+def pack_inputs(raw_wrench, raw_pull, level, lane, inputs, body, fittings):
+    """Wrenches (A, 6) of inputs (m,) and what they ask of tendons (T,), row by row into column
+    `lane`."""
     places, _, count = body.actuation.shape
     for place in range(places):
         for k in range(6):
@@ -136,20 +138,20 @@ def pack_inputs(raw_wrench, raw_tension, level, lane, inputs, body, fittings):
     if fittings is not None:
         tendons = fittings.tendon_inputs.shape[0]
         for tendon in range(tendons):
-            pull = positive_part(inputs[fittings.tendon_inputs[tendon]])
-            raw_tension[tendons * level + tendon, lane] = pull
+            value = inputs[fittings.tendon_inputs[tendon]]
+            raw_pull[tendons * level + tendon, lane] = pull_of(fittings.springs, tendon, value)
 
 
 @inlined
-def load_tensions(extras, tension, begin, end):
-    """The tensions of a step that goes from row `begin` to row `end` of a packed column.
+def load_pulls(extras, pull, begin, end):
+    """What is asked of tendons in a step from row `begin` to row `end` of a packed column.
 
     A function of its own: numba drops what is written to a tuple's array where that is made.
     """
     for tendon in range(extras.fittings.tendon_inputs.shape[0]):
-        extras.tensions[tendon] = tension[begin + tendon]
-        extras.tensions_begin[tendon] = tension[begin + tendon]
-        extras.tensions_end[tendon] = tension[end + tendon]
+        extras.pulls[tendon] = pull[begin + tendon]
+        extras.pulls_begin[tendon] = pull[begin + tendon]
+        extras.pulls_end[tendon] = pull[end + tendon]
 
 
 @inlined

@@ -31,9 +31,10 @@ from softcr_models.rod.contact import (
 from softcr_models.rod.inner import inlined
 from softcr_models.rod.kernel import derivative
 from softcr_models.rod.linear_solver import Factors, linearise, solve
-from softcr_models.rod.loads import base_actuation, pull_tendons
 from softcr_models.rod.section import MAX_NODES
 from softcr_models.rod.simd import local, nan_unless_positive, positive_part
+from softcr_models.rod.tendon_coupling import couple, solve_coupled
+from softcr_models.rod.tendons import base_actuation, pull_tendons
 from softcr_models.rod.twists import LARGEST_TURN
 
 CHECKS = 3
@@ -196,6 +197,11 @@ def _advance(e, s, w, h, anew, section, grid, extras, factors, lasting, check):
                     extras.fittings, h,
                 )  # fmt: skip
             linearise(stage_e, stage_s, rate_s, w, alpha, section, grid, extras, factors)
+            if extras is not None:
+                couple(
+                    extras.fittings.springs, stage_s, alpha, section, grid, extras, factors,
+                    increments_e[0], increments_s[0],
+                )  # fmt: skip
         if extras is not None:
             begin_stage(extras.obstacles, extras.contacts, stage_e, grid)
         for j in range(stage):
@@ -206,17 +212,16 @@ def _advance(e, s, w, h, anew, section, grid, extras, factors, lasting, check):
                 for k in range(6):
                     rate_e[i, k] += weight * increments_e[j, i, k]
                     rate_s[i, k] += weight * increments_s[j, i, k]
-        solve(
-            rate_e,
-            rate_s,
-            alpha,
-            section,
-            grid,
-            extras,
-            factors,
-            increments_e[stage],
-            increments_s[stage],
-        )
+        if extras is None:
+            solve(
+                rate_e, rate_s, None, alpha, section, grid, extras, factors, increments_e[stage],
+                increments_s[stage],
+            )  # fmt: skip
+        else:
+            solve_coupled(
+                extras.fittings.springs, rate_e, rate_s, alpha, section, grid, extras, factors,
+                increments_e[stage], increments_s[stage],
+            )  # fmt: skip
         if extras is not None:
             end_stage(extras.obstacles, extras.contacts, stage, increments_e[stage], alpha, grid)
     for j in range(4):

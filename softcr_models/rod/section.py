@@ -101,10 +101,14 @@ class Fittings(NamedTuple):
         translation: (K, 3) of the connector, in the frame before it [m].
         mass: (K, 6, 6) inertia of the rigid body at the end of each segment: connector or payload,
             in the frame of the segment's last node.
-        tendon_offsets: (R, T, 2, 3) offset r of each tendon of the exact model at each row and its
-            derivative along the rod [m, -].
+        tendon_offsets: (R, T, 2, 3) offset r at each row of each tendon that is elastic or of the
+            exact model, and its derivative along the rod [m, -].
         tendon_reaches: (T,) last segment each of them runs through.
         tendon_inputs: (T,) its place among the inputs.
+        springs: (T, 4) of those that motors wind, see `tendons`: wound length per input [m/rad],
+            stiffness [N/m], 0 for a tendon that is driven by its tension, tension without stretch
+            [N], squared width of the transition to slack [N^2]; None without.
+        exact: 1 if tendons pull along their tangents on the deformed rod, 0 as on the straight one.
         varying: 1 if the actuation differs along a segment: these tendons, or routed inputs.
         drag: (K, 6) drag per length and velocity, body frame [N s/m^2, N s].
         displaced: (K,) mass of displaced fluid per length [kg/m].
@@ -123,6 +127,8 @@ class Fittings(NamedTuple):
     tendon_offsets: np.ndarray
     tendon_reaches: np.ndarray
     tendon_inputs: np.ndarray
+    springs: np.ndarray | None
+    exact: int
     varying: int
     drag: np.ndarray
     displaced: np.ndarray
@@ -160,8 +166,10 @@ class Extras(NamedTuple):
         effective_mass: (R, 6, 6) N: the wrench rate that the rigid bodies beyond a row demand is
             -N times its acceleration.
         tip_force: (3,) at the tip, base frame, per lane [N].
-        tensions: (T,) of the tendons of the exact model at this moment, per lane [N].
-        tensions_begin, tensions_end: (T,) at begin and end of the step, per lane [N].
+        tensions: (T,) of the tendons of `fittings` at this moment, per lane [N].
+        pulls: (T,) what their inputs ask for at this moment, per lane: tension [N], or of elastic
+            ones the wound length [m]; pulls_begin, pulls_end: at begin and end of the step.
+        coupling: of elastic tendons, see `tendon_coupling`; None without.
         obstacles, contacts: what the rod may touch and how it does, see `contact`; None without.
     """
 
@@ -170,7 +178,9 @@ class Extras(NamedTuple):
     effective_mass: np.ndarray
     tip_force: np.ndarray
     tensions: np.ndarray
-    tensions_begin: np.ndarray
-    tensions_end: np.ndarray
+    pulls: np.ndarray
+    pulls_begin: np.ndarray
+    pulls_end: np.ndarray
+    coupling: Any
     obstacles: Any
     contacts: Any

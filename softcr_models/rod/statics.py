@@ -167,6 +167,7 @@ def _load_scales(
     pulls = [float(np.linalg.norm(each.force)) for each in loads]
     pulls += [float(np.linalg.norm(each[:3])) for each in wrenches]
     turns = [float(np.linalg.norm(each[3:])) for each in wrenches]
+    acting[2] += robot.tendon_springs[:, 2].sum()  # pretension
     force = max(float(acting[:3].max()), weight, *pulls, 0.0)
     if not force > 0.0:
         raise EquilibriumError(
@@ -180,11 +181,7 @@ def _load_scales(
 
 def _largest_inputs(robot: Robot) -> np.ndarray:
     """(m,) the largest magnitude that each input may have."""
-    limits = [
-        robot.tension_limits if each.type == "tendon" else robot.pressure_limits
-        for each in robot.actuators
-    ]
-    return np.array([max(abs(each.minimum), abs(each.maximum)) for each in limits])
+    return np.array([max(abs(each.minimum), abs(each.maximum)) for each in robot.input_limits])
 
 
 def _scaled(loads: Sequence[PointLoad], fraction: float) -> list[PointLoad]:
@@ -199,7 +196,7 @@ def _scaled(loads: Sequence[PointLoad], fraction: float) -> list[PointLoad]:
 
 
 def _told(rod: "CosseratRod", inputs: np.ndarray) -> str:
-    units = ["N" if each.type == "tendon" else "Pa" for each in rod.robot.actuators]
+    units = rod.robot.input_units
     if len(set(units)) == 1:
         return f"{inputs.tolist()} {units[0]}"
     return ", ".join(f"{value:g} {unit}" for value, unit in zip(inputs, units, strict=True))

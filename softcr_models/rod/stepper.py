@@ -28,8 +28,8 @@ from softcr_models.rod.inner import inner
 from softcr_models.rod.kernel import effective_masses
 from softcr_models.rod.packing import (
     Body,
+    load_pulls,
     load_state,
-    load_tensions,
     pack_inputs,
     pack_section,
     section_rows,
@@ -51,6 +51,7 @@ from softcr_models.rod.section import (
 )
 from softcr_models.rod.simd import any_positive, as_lanes, flush_denormals, local, positive_part
 from softcr_models.rod.state import state_size
+from softcr_models.rod.tendon_coupling import Coupling, springs_of
 from softcr_models.rod.twists import LARGEST_TURN
 
 ERROR = 0.1
@@ -141,7 +142,7 @@ def largest_errors(
     Near obstacles the first is as rough: the estimate is for smooth forces, and impacts have steps
     of their own.
     """
-    exact = fittings is not None and fittings.tendon_inputs.size > 0
+    exact = fittings is not None and fittings.exact == 1
     length = float(grid.interval_length @ (np.diff(grid.first_row) - 1))
     diameter = 4.0 * math.sqrt(grid.bending_inertia.max())  # of a solid section: I/A is d^2 / 16
     slender = length > SLENDER * diameter
@@ -181,8 +182,8 @@ def _compiled_block(lanes, dtype):
 
     @inner
     def block_rollout(
-        block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, loads,
-        obstacles, most, out, out_tips, out_checks,
+        block, states, inputs, parameters, body, grid, dt, substeps, fresh, held, fittings, springs,
+        loads, obstacles, most, out, out_tips, out_checks,
     ):  # fmt: skip
         limits = (most, _RANGE[0], _RANGE[1])
         # names of their own: numba leaves out what hangs on arguments that are None
@@ -196,7 +197,7 @@ def _compiled_block(lanes, dtype):
             tendons = fitted.tendon_inputs.shape[0]
         raw_state = np.empty((size, lanes), dtype)
         raw_wrench = np.empty((6 * places * levels, lanes), dtype)
-        raw_tension = np.empty((tendons * levels, lanes), dtype)
+        raw_pull = np.empty((tendons * levels, lanes), dtype)
         raw_section = np.empty((section_rows(grid), lanes), dtype)
         raw_pose = np.empty((12, lanes), dtype)
         raw_worst = np.zeros((CHECKS, lanes), dtype)
@@ -207,7 +208,7 @@ def _compiled_block(lanes, dtype):
                 raw_state[component, lane] = states[row, component]
             for level in range(levels):
                 pack_inputs(
-                    raw_wrench, raw_tension, level, lane, inputs[candidate, level], body, fitted
+                    raw_wrench, raw_pull, level, lane, inputs[candidate, level], body, fitted
                 )
             row = _row_of(parameters, candidate)
             pack_section(raw_section, row, lane, parameters, body, grid, dt / substeps)
@@ -239,6 +240,17 @@ def _compiled_block(lanes, dtype):
         load_state(e, s, z, state, grid, fitted)
         used = min(lanes, batch - block * lanes)
         control_word = flush_denormals(-1)
+        if springs is None:
+            coupling = None
+        else:
+            coupling = Coupling(
+                local(like, (MAX_TENDONS, MAX_NODES, 6)),
+                local(like, (MAX_TENDONS,)),
+                local(like, (MAX_TENDONS, MAX_TENDONS)),
+                local(like, (MAX_TENDONS,)),
+                local(like, (MAX_NODES, 6)),
+                local(like, (MAX_NODES, 6)),
+            )
         if obstacles is None:
             contacts = None
         else:
@@ -253,7 +265,7 @@ def _compiled_block(lanes, dtype):
         if fittings is None:
             extras = None
         else:
-            tension = as_lanes(raw_tension, lanes)
+            pull = as_lanes(raw_pull, lanes)
             extras = Extras(
                 fitted,
                 loaded,
@@ -262,6 +274,8 @@ def _compiled_block(lanes, dtype):
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
                 local(like, (MAX_TENDONS,)),
+                local(like, (MAX_TENDONS,)),
+                coupling,
                 near,
                 contacts,
             )
@@ -272,7 +286,7 @@ def _compiled_block(lanes, dtype):
                     w_begin[place, k] = wrench[6 * (places * time + place) + k]
                     w_end[place, k] = wrench[6 * (places * (time + 1 - held) + place) + k]
             if fittings is not None:
-                load_tensions(extras, tension, tendons * time, tendons * (time + 1 - held))
+                load_pulls(extras, pull, tendons * time, tendons * (time + 1 - held))
             rosenbrock.step(
                 e, s, z, w_begin, w_end, dt, substeps, fresh, decay, section, grid, extras, check
             )
@@ -332,7 +346,7 @@ def _rollout_scalar(
     for block in range(inputs.shape[0]):
         _block_scalar(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, most, out, out_tips, out_checks,
+            fittings, springs_of(fittings), loads, obstacles, most, out, out_tips, out_checks,
         )  # fmt: skip
     limits = (most, _RANGE[0], _RANGE[1])
     # whether all hold; NumPy would take as long to see that as a step takes
@@ -357,7 +371,7 @@ def _rollout_float64(
     for block in numba.prange((inputs.shape[0] + FLOAT64_LANES - 1) // FLOAT64_LANES):
         _block_float64(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, most, out, out_tips, out_checks,
+            fittings, springs_of(fittings), loads, obstacles, most, out, out_tips, out_checks,
         )  # fmt: skip
 
 
@@ -369,7 +383,7 @@ def _rollout_float32(
     for block in numba.prange((inputs.shape[0] + FLOAT32_LANES - 1) // FLOAT32_LANES):
         _block_float32(
             block, states, inputs, parameters, body, grid, dt, substeps, fresh, held,
-            fittings, loads, obstacles, most, out, out_tips, out_checks,
+            fittings, springs_of(fittings), loads, obstacles, most, out, out_tips, out_checks,
         )  # fmt: skip
 
 

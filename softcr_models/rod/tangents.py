@@ -6,18 +6,17 @@ Each lane carries one direction in state, inputs and parameters.
 import numba
 import numpy as np
 
-from softcr_models.rod import rosenbrock
+from softcr_models.rod.rosenbrock import CHECKS, step
 from softcr_models.rod.borrowing import borrowed
 from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.contact import Contacts, Obstacles
 from softcr_models.rod.dual import tangent_of, value_of, with_tangent
 from softcr_models.rod.inner import inlined
 from softcr_models.rod.kernel import derivative, effective_masses
-from softcr_models.rod.loads import base_actuation
 from softcr_models.rod.packing import (
     Body,
+    load_pulls,
     load_state,
-    load_tensions,
     pack_inputs,
     pack_section,
     section_rows,
@@ -39,6 +38,8 @@ from softcr_models.rod.section import (
 )
 from softcr_models.rod.simd import as_lanes, local
 from softcr_models.rod.stepper import FLOAT64_LANES
+from softcr_models.rod.tendon_coupling import Coupling, springs_of
+from softcr_models.rod.tendons import base_actuation
 
 MAX_STATES = 12 * MAX_NODES + 6
 MAX_RESULTS = MAX_STATES + 12
@@ -75,8 +76,8 @@ def _rates(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt,
 @inlined
 def _step(result, e, s, z, w, section, decay, body, grid, fittings, extras, dt, substeps, fresh):
     """result: the state after a step, then the tip's pose (12,) there."""
-    check = local(s[0, 0], (rosenbrock.CHECKS,))
-    rosenbrock.step(
+    check = local(s[0, 0], (CHECKS,))
+    step(
         e, s, z, w[0], w[1], dt, substeps, fresh, decay, section, grid, extras, check
     )  # fmt: skip
     size = 12 * grid.first_row[grid.segments] - 6 * grid.segments + 6
@@ -89,8 +90,8 @@ def _compiled_tangents(evaluate, extra_rows):
 
     @numba.njit(**COMPILE_OPTIONS)
     def tangents(
-        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps, fresh,
-        directions, values, out,
+        state, levels, parameters, body, grid, fittings, springs, loads, obstacles, dt, substeps,
+        fresh, directions, values, out,
     ):  # fmt: skip
         body, grid = borrowed(body), borrowed(grid)
         fitted, loaded, near = borrowed(fittings), borrowed(loads), borrowed(obstacles)
@@ -109,7 +110,7 @@ def _compiled_tangents(evaluate, extra_rows):
             u = local(like, (2, MAX_INPUTS))
             p = local(like, (1, MAX_PARAMETERS))
             packed_wrench = local(like, (MAX_WRENCHES, 1))
-            packed_tension = local(like, (MAX_PULLS, 1))
+            packed_pull = local(like, (MAX_PULLS, 1))
             packed = local(like, (MAX_PACKED, 1))
             flat = local(like, (MAX_PACKED,))
             w = local(like, (2, MAX_NODES, 6))
@@ -134,7 +135,7 @@ def _compiled_tangents(evaluate, extra_rows):
             _fill(u[1], levels[1], changes, size + inputs)
             _fill(p[0], parameters, changes, size + 2 * inputs)
             for level in range(2):
-                pack_inputs(packed_wrench, packed_tension, level, 0, u[level], body, fitted)
+                pack_inputs(packed_wrench, packed_pull, level, 0, u[level], body, fitted)
                 for place in range(places):
                     for k in range(6):
                         w[level, place, k] = packed_wrench[6 * (places * level + place) + k, 0]
@@ -143,6 +144,17 @@ def _compiled_tangents(evaluate, extra_rows):
                 flat[row] = packed[row, 0]
             unpack_section(section, decay, tip_force, flat, grid)
             load_state(e, s, z, x, grid, fitted)
+            if springs is None:
+                coupling = None
+            else:
+                coupling = Coupling(
+                    local(like, (MAX_TENDONS, MAX_NODES, 6)),
+                    local(like, (MAX_TENDONS,)),
+                    local(like, (MAX_TENDONS, MAX_TENDONS)),
+                    local(like, (MAX_TENDONS,)),
+                    local(like, (MAX_NODES, 6)),
+                    local(like, (MAX_NODES, 6)),
+                )
             if obstacles is None:
                 contacts = None
             else:
@@ -165,11 +177,13 @@ def _compiled_tangents(evaluate, extra_rows):
                     local(like, (MAX_TENDONS,)),
                     local(like, (MAX_TENDONS,)),
                     local(like, (MAX_TENDONS,)),
+                    local(like, (MAX_TENDONS,)),
+                    coupling,
                     near,
                     contacts,
                 )
                 tendons = fitted.tendon_inputs.shape[0]
-                load_tensions(extras, packed_tension[:, 0], 0, tendons)
+                load_pulls(extras, packed_pull[:, 0], 0, tendons)
                 effective_masses(extras.effective_mass, section, grid, fitted)
             evaluate(
                 result, e, s, z, w, section, decay, body, grid, fitted, extras, dt, substeps, fresh
@@ -221,8 +235,8 @@ def rates_tangents(
     values = np.empty(len(state) + 6)
     out = np.empty((len(directions), len(state) + 6))
     _all_rates(
-        state, levels, parameters, body, grid, fittings, loads, obstacles, 1.0, 1, 0, ways, values,
-        out,
+        state, levels, parameters, body, grid, fittings, springs_of(fittings), loads, obstacles,
+        1.0, 1, 0, ways, values, out,
     )  # fmt: skip
     return values, out
 
@@ -255,7 +269,7 @@ def step_tangents(
     values = np.empty(len(state) + 12)
     out = np.empty((len(directions), len(state) + 12))
     _all_steps(
-        state, levels, parameters, body, grid, fittings, loads, obstacles, dt, substeps, fresh,
-        directions, values, out,
+        state, levels, parameters, body, grid, fittings, springs_of(fittings), loads, obstacles, dt,
+        substeps, fresh, directions, values, out,
     )  # fmt: skip
     return values, out
