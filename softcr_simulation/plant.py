@@ -171,8 +171,7 @@ class SimulatedPlant:
         if surroundings.loads is not None:
             self._loads = LoadsOnRod(surroundings.loads, self.rod)
         self.inputs = RodPrediction(self.rod).inputs
-        tendons = np.isin(np.arange(self.inputs.size), robot.tendon_inputs)
-        self._input_noise = np.where(tendons, self.noises.tension, self.noises.pressure)
+        self._input_noise = np.array([getattr(self.noises, each) for each in robot.quantities])
         self._rest = self._at_rest(alone)
         self._require_free_rest()
         self.reset()

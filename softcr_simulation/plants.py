@@ -248,7 +248,10 @@ class RodPlant:
                 "intervals": rod.intervals,
                 "tip_noise_mm": 1e3 * noises.tip,
                 **({"pressure_noise_pa": noises.pressure} if rod.robot.chambers else {}),
-                **({"tension_noise_n": noises.tension} if rod.robot.tendons else {}),
+                **(
+                    {"tension_noise_n": noises.tension} if "tension" in rod.robot.quantities else {}
+                ),
+                **({"angle_noise_rad": noises.angle} if rod.robot.motors else {}),
                 **lengths,
                 "mocap_latency_cycles": self.simulated.mocap_latency,
                 **heavier,

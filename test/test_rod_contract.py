@@ -74,7 +74,9 @@ def motors(model, intervals=2):
     if model == "exact":
         first, *others = (each.model_dump() for each in robot.actuators)
         routing = {"kind": "tapered", "end_lever_arm": 0.015}
-        robot = robot.replace(tendon_model=model, actuators=[{**first, "routing": routing}, *others])
+        robot = robot.replace(
+            tendon_model=model, actuators=[{**first, "routing": routing}, *others]
+        )
     angles = np.array([0.9, -0.6, 0.3, 1.2, -0.2, 0.5])
     return case_of(CosseratRod(robot, intervals), angles)
 

@@ -95,11 +95,11 @@ class Information:
 
 
 def offset_units(robot: Robot) -> np.ndarray:
-    """(m,) in which offsets of sensors are told: 10 kPa, or a tenth of the highest tension [N]."""
+    """(m,) in which offsets of sensors are told: 10 kPa, or a tenth of the highest tension [N] or
+    motor angle [rad]."""
     return np.array([
-        TENSION_OFFSET_UNIT * robot.tension_limits.maximum
-        if each.type == "tendon" else PRESSURE_OFFSET_UNIT
-        for each in robot.actuators
+        PRESSURE_OFFSET_UNIT if each == "pressure" else TENSION_OFFSET_UNIT * limits.maximum
+        for each, limits in zip(robot.quantities, robot.input_limits, strict=True)
     ])  # fmt: skip
 
 

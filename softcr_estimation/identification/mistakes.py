@@ -45,6 +45,7 @@ LENGTHS = {"mm": 1e-3, "cm": 1e-2, "inches": 0.0254, "um": 1e-6}
 PRESSURES = {"kPa": 1e3, "bar": 1e5, "MPa": 1e6, "mbar": 1e2, "psi": 6894.757}
 TENSIONS = {"mN": 1e-3, "kN": 1e3, "gram-force": 9.80665e-3, "kilogram-force": 9.80665}
 FORCES = TENSIONS
+ANGLES = {"degrees": np.pi / 180.0}
 MOMENTS = {"N mm": 1e-3, "N cm": 1e-2, "kgf cm": 9.80665e-2, "kN m": 1e3}
 ATMOSPHERE = 101325.0  # [Pa]
 REACH = 1.3  # of the robot's length: no tip is farther from the base
@@ -94,7 +95,7 @@ def check_sizes(
     for what, columns, limit, units in _kinds(robot):
         highest = float(np.nanmax(np.abs(inputs[:, columns]), initial=0.0))
         if highest > _BEYOND * limit:
-            si = "Pa" if units is PRESSURES else "N"
+            si = robot.input_units[columns[0]]
             unit = _likely(units, highest, _FEW * limit, 1.2 * limit)
             hint = f": they seem to be in {unit}" if unit else ""
             raise UserError(
@@ -281,17 +282,13 @@ def _mended_inputs(
 
 
 def _kinds(robot: Robot) -> Iterator[tuple[str, np.ndarray, float, Mapping[str, float]]]:
-    """Pressures and tensions of a robot: name, which inputs, their highest magnitude, units."""
+    """Inputs of a robot by quantity: its name, which inputs, their highest magnitude, units."""
     limits = rod_inputs(robot)
     highest = np.maximum(np.abs(limits.low), np.abs(limits.high))
-    tendons = np.array([each.type == "tendon" for each in robot.actuators])
-    for what, chosen, units in (
-        ("pressures", ~tendons, PRESSURES),
-        ("tensions", tendons, TENSIONS),
-    ):
-        if chosen.any():
-            columns = np.flatnonzero(chosen)
-            yield what, columns, float(highest[columns].max()), units
+    for quantity, units in (("pressure", PRESSURES), ("tension", TENSIONS), ("angle", ANGLES)):
+        columns = np.flatnonzero(np.array(robot.quantities) == quantity)
+        if len(columns):
+            yield f"{quantity}s", columns, float(highest[columns].max()), units
 
 
 def _likely(units: Mapping[str, float], value: float, low: float, high: float) -> str:
@@ -443,8 +440,8 @@ def _other_orders(
         (order for order in orders if order != identity),
         key=lambda order: off(order) * (1.0 + 0.01 * _displaced(order)),
     )
-    kinds = ["tension" if each.type == "tendon" else "pressure" for each in case.robot.actuators]
-    columns = ", ".join(f"{kind}_{place + 1}" for place, kind in enumerate(kinds))
+    kinds = enumerate(case.robot.quantities)
+    columns = ", ".join(f"{kind}_{place + 1}" for place, kind in kinds)
     for order in ranked[:2]:
         holds = sorted(identity, key=lambda model: order[model])
         told = ", ".join(case.robot.actuator_names[model] for model in holds)

@@ -156,21 +156,20 @@ def read_csv(path: Path, robot: Robot) -> Signals | Recording:
     moment_x, moment_y, moment_z likewise [N m]; tip_qx, tip_qy, tip_qz, tip_qw or tip_roll,
     tip_pitch, tip_yaw about the fixed axes [rad] how the tip is turned. Further time [s], without
     which every line is a configuration at rest; command_1 ... command_m inputs asked for, each
-    until the next line [Pa, N], for the lag. A name may have another unit behind it, as in `tip_x
+    until the next line, for the lag. A name may have another unit behind it, as in `tip_x
     [mm]`. The order of the columns is free, others are not read,
     and a cell is empty where nothing was measured.
 
     Raises:
         UserError: the file cannot be read, lacks a column, or holds what is not a number.
     """
-    kinds = ["tension" if each.type == "tendon" else "pressure" for each in robot.actuators]
-    inputs = [f"{kind}_{place + 1}" for place, kind in enumerate(kinds)]
-    commands = [f"command_{place + 1}" for place in range(len(kinds))]
+    inputs = [f"{quantity}_{place + 1}" for place, quantity in enumerate(robot.quantities)]
+    commands = [f"command_{place + 1}" for place in range(len(inputs))]
     triples = {each.name: each.columns for each in groups_of(robot)}
     units: dict[str, str] = {name: each.unit for each in groups_of(robot) for name in each.columns}
     units |= {"time": "s", **dict.fromkeys(QUATERNION_COLUMNS, "-")}
-    for kind, *names in zip(kinds, inputs, commands, strict=True):
-        units |= dict.fromkeys(names, "N" if kind == "tension" else "Pa")
+    for unit, *names in zip(robot.input_units, inputs, commands, strict=True):
+        units |= dict.fromkeys(names, unit)
     table = read_columns(path, units.get, gaps=True)
     recorded = {name: columns for name, columns in triples.items() if {*columns} & {*table}}
     needed = [*inputs, *sum(recorded.values(), ())]

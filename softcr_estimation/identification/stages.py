@@ -55,7 +55,7 @@ from softcr_models.rod.section import MAX_INTERVALS, MAX_NODES
 
 RESTS_PER_PARAMETER = 2  # different ones: fewer fit the parameters too well to know how well
 DIFFERENT = 2e3  # [Pa]
-DIFFERENT_TENSION = 0.02  # of a tension's range [-]
+DIFFERENT_TENSION = 0.02  # of the range of a tension or a motor's angle [-]
 UNEXPLAINED = (
     "no exchange of axes, other unit, order of inputs or frame explains it; is it another robot, "
     "or is the first guess far off?"
@@ -175,10 +175,10 @@ def model_intervals(robot: Robot) -> int:
 
 
 def _different(robot: Robot) -> np.ndarray:
-    """(m,) how far apart configurations are different ones [Pa, N]."""
+    """(m,) how far apart configurations are different ones [Pa, N, rad]."""
     limits = rod_inputs(robot)
-    tendons = np.array([each.type == "tendon" for each in robot.actuators])
-    return np.where(tendons, DIFFERENT_TENSION * (limits.high - limits.low), DIFFERENT)
+    chambers = np.array(robot.quantities) == "pressure"
+    return np.where(chambers, DIFFERENT, DIFFERENT_TENSION * (limits.high - limits.low))
 
 
 def identify(
@@ -379,7 +379,8 @@ def _from_commands(result: Identified, motion: Samples | None) -> Identified:
     delay, fit, left, error = min(lags, key=lambda lag: lag[-1])
     what, within = "pressures", f"{error:.0f} Pa"
     if not result.robot.chambers:
-        what, within = "tensions", f"{1e3 * error:.1f} mN"
+        unit, told = ("mrad", "angles") if result.robot.motors else ("mN", "tensions")
+        what, within = told, f"{1e3 * error:.1f} {unit}"
     note = f"{what} follow their commands {1e3 * delay:.1f} ms late, within {within} rms"
     done = _with(result, fit, left, f"commands and {what} of the motion", note)
     return replace(done, delay=delay)

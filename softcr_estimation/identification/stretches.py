@@ -18,7 +18,8 @@ LONGEST_HOLE = 0.05  # that is interpolated, unless the recording is slower [s]
 TIP_CALM, PRESSURE_CALM = 5e-4, 300.0
 """Standard deviations at rest, sensor noise included [m], [Pa]."""
 TENSION_CALM = 0.015
-"""Standard deviation of a tension at rest, sensor noise included, of its range [-]."""
+"""Standard deviation of a tension or a motor's angle at rest, sensor noise included, of its range
+[-]."""
 REST, BEGIN = 1.0, 0.25  # calm for so long: a configuration; a motion may begin [s]
 SHORTEST_MOTION, LONGEST_MOTION = 2.0, 12.0  # [s]
 RUN_IN = 4.0
@@ -55,10 +56,10 @@ class Samples:
 
 
 def calm_of(robot: Robot) -> np.ndarray:
-    """(m,) standard deviation up to which each input of a robot counts as at rest [Pa, N]."""
+    """(m,) standard deviation up to which each input of a robot counts as at rest [Pa, N, rad]."""
     limits = rod_inputs(robot)
-    tendons = np.array([each.type == "tendon" for each in robot.actuators])
-    return np.where(tendons, TENSION_CALM * (limits.high - limits.low), PRESSURE_CALM)
+    chambers = np.array(robot.quantities) == "pressure"
+    return np.where(chambers, PRESSURE_CALM, TENSION_CALM * (limits.high - limits.low))
 
 
 def stretches(signals: Signals, calm: np.ndarray | float = PRESSURE_CALM) -> list[Samples]:

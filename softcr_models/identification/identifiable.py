@@ -139,10 +139,10 @@ def _all(robot: Robot) -> Iterator[Identifiable]:
 
 
 def _lag(robot: Robot) -> Iterator[Identifiable]:
-    """Of pressures; of tensions where there are no chambers; of both together where they agree."""
-    own = robot.given_pressure_lag, robot.tension_lag
-    lags = [n for n, lag in zip(("pressure_lag", "tension_lag"), own, strict=True) if lag]
-    for number in ("gain", "pole") if len(lags) == 1 or own[0] == own[1] else ():
+    """Of what drives the robot, of several quantities together where their lags agree."""
+    own = robot.input_lags
+    lags = [f"{quantity}_lag" for quantity, lag in own.items() if lag]
+    for number in ("gain", "pole") if len(lags) == 1 or len({*own.values()}) == 1 else ():
         places: tuple[Place, ...] = tuple((lag, number) for lag in lags)
         if places:
             yield Identifiable(f"{lags[0]}_{number}", "1/s", "lag", places)

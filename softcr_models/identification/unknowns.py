@@ -51,8 +51,8 @@ class Recorded:
 
     Attributes:
         robot: that moved.
-        gains, offsets: (m,) an input acts as gain * (reading - offset), a tendon never below zero
-            [-; Pa, N].
+        gains, offsets: (m,) an input acts as gain * (reading - offset), a tension never below zero
+            [-; Pa, N, rad].
         position, rotation: (3,) place and rotation vector of the robot's base in the frame of the
             recorded positions [m, rad].
     """
@@ -66,8 +66,8 @@ class Recorded:
     def acting(self, inputs: np.ndarray) -> np.ndarray:
         """(T, m) inputs that act, of readings (T, m) [Pa, N]."""
         acting = self.gains * (inputs - self.offsets)
-        tendons = [each.type == "tendon" for each in self.robot.actuators]
-        return np.where(tendons, np.maximum(acting, 0.0), acting)
+        pulls = [each == "tension" for each in self.robot.quantities]
+        return np.where(pulls, np.maximum(acting, 0.0), acting)
 
     def as_recorded(self, group: Group, values: np.ndarray) -> np.ndarray:
         """(T, 3) of a group as it is recorded, of values in the robot's base frame."""
@@ -176,10 +176,9 @@ def _gains(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 def _offsets(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     limits = rod_inputs(robot)
     spans = OFFSETS_SHARE * (np.asarray(limits.high) - limits.low)
-    units = ["N" if each.type == "tendon" else "Pa" for each in robot.actuators]
     return [
         Unknown(f"offset_{k + 1}", unit, float(span))
-        for k, (unit, span) in enumerate(zip(units, spans, strict=True))
+        for k, (unit, span) in enumerate(zip(robot.input_units, spans, strict=True))
     ]
 
 

@@ -52,7 +52,7 @@ class ShownInput:
 
     Attributes:
         name: of the actuator.
-        quantity: what the input is, in one word: pressure, tension, torque, force.
+        quantity: what the input is, in one word: pressure, tension, angle, torque, force.
         scale: from SI to `unit` [-].
         unit: that it is shown in.
         low, high: its limits [SI].
@@ -131,7 +131,7 @@ KINDS: dict[str, Kind] = {
         "a rod of soft segments",
         "softcr_models.robots.robot:Robot",
         "pressure",
-        "gauge pressure [Pa] or tension [N]",
+        "gauge pressure [Pa], tension [N] or motor angle [rad]",
         report="softcr_tools.report.rod_report:RodReport",
     )
 }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from softcr_models.robots.parts import Chamber, Helical, RodActuator, RodTendon, Tapered, Tendon
+from softcr_models.robots.parts import Chamber, Helical, RodActuator, Tapered, Tendon
 
 Reach = tuple[int, int]
 """Indices of the first and the last segment that an actuator runs through."""

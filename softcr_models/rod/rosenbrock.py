@@ -212,17 +212,23 @@ def _advance(e, s, w, h, anew, section, grid, extras, factors, lasting, check):
                 for k in range(6):
                     rate_e[i, k] += weight * increments_e[j, i, k]
                     rate_s[i, k] += weight * increments_s[j, i, k]
-        if extras is None:
-            solve(
-                rate_e, rate_s, None, alpha, section, grid, extras, factors, increments_e[stage],
-                increments_s[stage],
-            )  # fmt: skip
-        else:
+        solve(
+            rate_e,
+            rate_s,
+            None,
+            alpha,
+            section,
+            grid,
+            extras,
+            factors,
+            increments_e[stage],
+            increments_s[stage],
+        )
+        if extras is not None:
             solve_coupled(
                 extras.fittings.springs, rate_e, rate_s, alpha, section, grid, extras, factors,
                 increments_e[stage], increments_s[stage],
             )  # fmt: skip
-        if extras is not None:
             end_stage(extras.obstacles, extras.contacts, stage, increments_e[stage], alpha, grid)
     for j in range(4):
         for i in range(rows):

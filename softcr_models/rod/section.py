@@ -166,7 +166,8 @@ class Extras(NamedTuple):
         effective_mass: (R, 6, 6) N: the wrench rate that the rigid bodies beyond a row demand is
             -N times its acceleration.
         tip_force: (3,) at the tip, base frame, per lane [N].
-        tensions: (T,) of the tendons of `fittings` at this moment, per lane [N].
+        tensions: (T,) of the tendons of `fittings` at this moment, per lane, where any is elastic
+            [N].
         pulls: (T,) what their inputs ask for at this moment, per lane: tension [N], or of elastic
             ones the wound length [m]; pulls_begin, pulls_end: at begin and end of the step.
         coupling: of elastic tendons, see `tendon_coupling`; None without.

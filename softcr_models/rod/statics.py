@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from softcr_models.rod.cosserat_rod import CosseratRod
 
 _STEPS = 25
+_ROUNDING = 1e-15  # of a length, from which the tension of a stiff tendon follows [-]
 _LARGEST_CHANGE = (
     3.0  # of a load's scale in one step of Newton's method: beyond it leaves its reach
 )
@@ -48,10 +49,16 @@ def equilibrium(
         _require_possible(rod, state, parameters)
         return state
 
-    def weighed(state, fraction):
+    def weighed(state, _, fraction):
         return _newton(_lightened(rod, fraction), state, 0.0 * inputs, parameters, (), scales)
 
-    def actuated(state, fraction):
+    def actuated(state, before, fraction):
+        if rod.robot.motors:  # whose tendons a piece makes slack or tight, where none is followed
+            jacobian, by_inputs = rod.linearize(
+                state, before * inputs, parameters, _scaled(loads, before)
+            )
+            change = (fraction - before) * (by_inputs @ inputs)
+            state = state - np.linalg.solve(jacobian, change)
         return _newton(
             rod, state, fraction * inputs, parameters, _scaled(loads, fraction), scales
         )  # fmt: skip
@@ -72,21 +79,22 @@ def equilibrium(
 
 
 def _followed(
-    steady: Callable[[np.ndarray, float], np.ndarray | None],
+    steady: Callable[[np.ndarray, float, float], np.ndarray | None],
     state: np.ndarray,
     require_possible: Callable[[np.ndarray], None],
 ) -> tuple[np.ndarray, float]:
     """The last steady state of those at fractions up to 1, in as large pieces as can be, and where.
 
     Args:
-        steady: the steady state near another at a fraction of what acts; None if it is not found.
+        steady: from the steady state at a fraction of what acts, the one at a larger fraction; None
+            if it is not found.
         state: at the fraction 0.
         require_possible: raises EquilibriumError for a state that no rod can have.
     """
     reached, piece = 0.0, 1.0
     while reached < 1.0 and piece >= 1e-3:
         fraction = min(1.0, reached + piece)
-        candidate = steady(state, fraction)
+        candidate = steady(state, reached, fraction)
         if candidate is None:
             piece *= 0.5
         else:
@@ -130,6 +138,8 @@ def _newton(rod, state, inputs, parameters, loads, scales):
     """Newton's method for a steady state; None if it fails. Velocities stay zero."""
     force, moment = scales
     still = 6 * rod.total_intervals
+    stiffest = rod.robot.tendon_springs[:, 1].max(initial=0.0)
+    enough = max(1e-12, _ROUNDING * stiffest * rod.robot.length / max(force, moment))
     for _ in range(_STEPS):
         jacobian, _ = rod.linearize(state, inputs, parameters, loads)
         rates = rod.derivative(state, inputs, parameters, loads)
@@ -144,7 +154,7 @@ def _newton(rod, state, inputs, parameters, loads, scales):
             return None
         state = state - change
         state[:still] = 0.0
-        if size < 1e-12:
+        if size < enough:
             return state
     return None
 

@@ -6,7 +6,6 @@ Each lane carries one direction in state, inputs and parameters.
 import numba
 import numpy as np
 
-from softcr_models.rod.rosenbrock import CHECKS, step
 from softcr_models.rod.borrowing import borrowed
 from softcr_models.rod.compilation import COMPILE_OPTIONS
 from softcr_models.rod.contact import Contacts, Obstacles
@@ -24,6 +23,7 @@ from softcr_models.rod.packing import (
     tip_pose,
     unpack_section,
 )
+from softcr_models.rod.rosenbrock import CHECKS, step
 from softcr_models.rod.section import (
     MAX_INPUTS,
     MAX_NODES,

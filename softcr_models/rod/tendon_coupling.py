@@ -20,14 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softcr_models.rod.backbone import part_of, strain_from_wrench
 from softcr_models.rod.contact import hold_still
 from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.linear_solver import solve
-from softcr_models.rod.section import MAX_NODES
-from softcr_models.rod.simd import square_root
-from softcr_models.rod.backbone import part_of, strain_from_wrench
-from softcr_models.rod.simd import local
-from softcr_models.rod.tendons import add_tension, set_stretches, share_of, unsmoothed
+from softcr_models.rod.simd import local, square_root
+from softcr_models.rod.tendons import set_column, set_stretches, share_of, unsmoothed
 
 
 class Coupling(NamedTuple):
@@ -91,8 +89,8 @@ def couple(springs, s, alpha, section, grid, extras, factors, d_e, d_s):
 
 @inner
 def solve_coupled(springs, e_rate, s_rate, alpha, section, grid, extras, factors, d_e, d_s):
-    """Solves the system of this module's heading for the rates r = (e_rate, s_rate)."""
-    solve(e_rate, s_rate, None, alpha, section, grid, extras, factors, d_e, d_s)
+    """Solves the system of this module's heading for the rates r = (e_rate, s_rate), of which
+    (d_e, d_s) is the solution by the matrix without elastic tendons."""
     if springs is not None:
         coupling = extras.coupling
         count = springs.shape[0]
@@ -123,7 +121,7 @@ def _set_columns(coupling, s, section, grid, fittings):
                 for k in range(6):
                     column[k] = 0.0 * like
                 if a <= fittings.tendon_reaches[tendon]:
-                    add_tension(column, 1.0, strain, i, tendon, fittings)
+                    set_column(column, strain, i, tendon, fittings)
 
 
 @inlined

@@ -24,37 +24,58 @@ from softcr_models.rod.stiffening import add_unresisted
 
 
 @inlined
-def add_tension(acting, tension, strain, i, tendon, fittings):
-    """acting (6,) += wrench of a tension of one tendon at row i, by the strain (6,) there."""
-    r = fittings.tendon_offsets[i, tendon, 0]
-    slope = fittings.tendon_offsets[i, tendon, 1]
-    if fittings.exact == 1:
-        x = strain[0] + strain[4] * r[2] - strain[5] * r[1] + slope[0]
-        y = strain[1] + strain[5] * r[0] - strain[3] * r[2] + slope[1]
-        z = strain[2] + strain[3] * r[1] - strain[4] * r[0] + slope[2]
+def add_tendons(springs, acting, strain, i, a, extras):
+    """acting (6,) += wrench of the tendons at row i of segment a, by its strain (6,)."""
+    fittings = extras.fittings
+    if springs is None:  # all are of the exact model, and the inputs are their tensions
+        for tendon in range(fittings.tendon_reaches.shape[0]):
+            if a <= fittings.tendon_reaches[tendon]:
+                r = fittings.tendon_offsets[i, tendon, 0]
+                slope = fittings.tendon_offsets[i, tendon, 1]
+                x = strain[0] + strain[4] * r[2] - strain[5] * r[1] + slope[0]
+                y = strain[1] + strain[5] * r[0] - strain[3] * r[2] + slope[1]
+                z = strain[2] + strain[3] * r[1] - strain[4] * r[0] + slope[2]
+                pull = extras.pulls[tendon] / square_root(x * x + y * y + z * z)
+                x *= pull
+                y *= pull
+                z *= pull
+                acting[0] -= x
+                acting[1] -= y
+                acting[2] -= z
+                acting[3] -= r[1] * z - r[2] * y
+                acting[4] -= r[2] * x - r[0] * z
+                acting[5] -= r[0] * y - r[1] * x
     else:
-        x = slope[0] + 0.0 * strain[0]
-        y = slope[1] + 0.0 * strain[0]
-        z = slope[2] + 1.0 + 0.0 * strain[0]
-    pull = tension / square_root(x * x + y * y + z * z)
-    x *= pull
-    y *= pull
-    z *= pull
-    acting[0] -= x
-    acting[1] -= y
-    acting[2] -= z
-    acting[3] -= r[1] * z - r[2] * y
-    acting[4] -= r[2] * x - r[0] * z
-    acting[5] -= r[0] * y - r[1] * x
+        column = local(strain[0], (6,))
+        for tendon in range(fittings.tendon_reaches.shape[0]):
+            if a <= fittings.tendon_reaches[tendon]:
+                set_column(column, strain, i, tendon, fittings)
+                for k in range(6):
+                    acting[k] += column[k] * extras.tensions[tendon]
 
 
 @inlined
-def add_tendons(acting, strain, i, a, extras):
-    """acting (6,) += wrench of the tendons at row i of segment a, by its strain (6,)."""
-    fittings = extras.fittings
-    for tendon in range(fittings.tendon_reaches.shape[0]):
-        if a <= fittings.tendon_reaches[tendon]:
-            add_tension(acting, extras.tensions[tendon], strain, i, tendon, fittings)
+def set_column(column, strain, i, tendon, fittings):
+    """column (6,) = -[t; r x t] of a tendon at row i, by the strain (6,) there."""
+    r = fittings.tendon_offsets[i, tendon, 0]
+    slope = fittings.tendon_offsets[i, tendon, 1]
+    x = slope[0] + 0.0 * strain[0]
+    y = slope[1] + 0.0 * strain[0]
+    z = slope[2] + 1.0 + 0.0 * strain[0]
+    if fittings.exact == 1:
+        x += strain[0] + strain[4] * r[2] - strain[5] * r[1]
+        y += strain[1] + strain[5] * r[0] - strain[3] * r[2]
+        z += strain[2] - 1.0 + strain[3] * r[1] - strain[4] * r[0]
+    per_length = 1.0 / square_root(x * x + y * y + z * z)
+    x *= per_length
+    y *= per_length
+    z *= per_length
+    column[0] = -x
+    column[1] = -y
+    column[2] = -z
+    column[3] = r[2] * y - r[1] * z
+    column[4] = r[0] * z - r[2] * x
+    column[5] = r[1] * x - r[0] * y
 
 
 @inlined
@@ -75,12 +96,9 @@ def pull_of(springs, tendon, value):
 
 @inner
 def set_tensions(springs, s, section, grid, extras):
-    """Sets the tensions (T,) to those at elastic wrenches s (R, 6)."""
-    tensions = extras.tensions
-    if springs is None:
-        for tendon in range(extras.fittings.tendon_reaches.shape[0]):
-            tensions[tendon] = extras.pulls[tendon]
-    else:
+    """Sets the tensions (T,) to those at elastic wrenches s (R, 6), where any tendon is elastic."""
+    if springs is not None:
+        tensions = extras.tensions
         set_stretches(tensions, s, section, grid, extras)
         for tendon in range(springs.shape[0]):
             if springs[tendon, 1] > 0.0:
@@ -118,9 +136,7 @@ def set_stretches(stretches, s, section, grid, extras):
                         longer = _longer(strain, i, tendon, fittings)
                         stretches[tendon] += share * longer
                     else:
-                        for k in range(6):
-                            column[k] = 0.0 * like
-                        add_tension(column, 1.0, strain, i, tendon, fittings)
+                        set_column(column, strain, i, tendon, fittings)
                         stretches[tendon] += share * column[2]
                         for k in range(6):
                             stretches[tendon] -= share * column[k] * strain[k]
@@ -160,7 +176,7 @@ def actuation_at_rows(acting, s, w, section, grid, extras):
             strain_from_wrench(strain, s[i], part)
             for k in range(6):
                 acting[i, k] = w[i, k]
-            add_tendons(acting[i], strain, i, a, extras)
+            add_tendons(extras.fittings.springs, acting[i], strain, i, a, extras)
 
 
 @inlined
@@ -181,4 +197,4 @@ def base_actuation(base, s, w, section, grid, extras):
         )
         set_tensions(extras.fittings.springs, s, section, grid, extras)
         strain_from_wrench(strain, s[0], part_of(room, 0, section, grid))
-        add_tendons(base, strain, 0, 0, extras)
+        add_tendons(extras.fittings.springs, base, strain, 0, 0, extras)

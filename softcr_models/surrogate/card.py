@@ -25,6 +25,8 @@ _FREE_FIELDS = {
     "pressure_lag",
     "tension_limits",
     "tension_lag",
+    "angle_limits",
+    "angle_lag",
     "segments",
     "sensor_to_base_cap",
     "base_cap_length",

@@ -39,14 +39,13 @@ class Beam:
             reference_curvature: [1/m].
 
         Raises:
-            UserError: it has a medium or tendons of the exact model, or intervals are out of range.
+            UserError: it has a medium, motors or tendons of the exact model, or intervals are out of range.
         """
         if robot.medium is not None:
             raise UserError(f"robot {robot.name}: a plant with errors knows no medium")
-        if robot.tendons and robot.tendon_model == "exact":
-            raise UserError(
-                f"robot {robot.name}: a plant with errors knows no tendons of the exact model"
-            )
+        if robot.motors or (robot.tendons and robot.tendon_model == "exact"):
+            what = "motors" if robot.motors else "tendons of the exact model"
+            raise UserError(f"robot {robot.name}: a plant with errors knows no {what}")
         self.rod = CosseratRod(robot, intervals)
         self._starts = np.array(self.rod.grid.first_row)
         self._numbers = _numbers(self.rod, curvature_share, reference_curvature)

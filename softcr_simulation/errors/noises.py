@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from softcr_models.robots.parts import (
+    AngleSensor,
     BaseWrenchSensor,
     PressureSensor,
     TendonLengthSensor,
@@ -22,6 +23,7 @@ class Noises:
         tip: of each coordinate of the tip [m].
         pressure: of each pressure [Pa].
         tension: of each tension [N].
+        angle: of each motor's angle [rad].
         tendon_length: of each tendon's length [m].
         force, moment: of the base wrench [N], [N m].
     """
@@ -29,6 +31,7 @@ class Noises:
     tip: float
     pressure: float
     tension: float
+    angle: float
     tendon_length: float
     force: float
     moment: float
@@ -39,7 +42,7 @@ class Noises:
         wrench = sensor_of(robot.sensors, BaseWrenchSensor)
 
         def of_file(
-            kind: type[PressureSensor | TensionSensor | TendonLengthSensor],
+            kind: type[PressureSensor | TensionSensor | AngleSensor | TendonLengthSensor],
         ) -> float:
             return next((each.noise for each in robot.sensors if isinstance(each, kind)), 0.0)
 
@@ -50,6 +53,7 @@ class Noises:
             tip=chosen(errors.tip_noise, sensor_of(robot.sensors, TipPoseSensor).noise),
             pressure=chosen(errors.pressure_noise, of_file(PressureSensor)),
             tension=chosen(errors.tension_noise, of_file(TensionSensor)),
+            angle=of_file(AngleSensor),
             tendon_length=chosen(errors.tendon_length_noise, of_file(TendonLengthSensor)),
             force=chosen(errors.force_noise, wrench.force_noise),
             moment=chosen(errors.moment_noise, wrench.moment_noise),

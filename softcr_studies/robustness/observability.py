@@ -122,11 +122,8 @@ def _offset_units(robot: Robot) -> dict[str, tuple[float, str]]:
     """By name of an offset: its unit of information in the unit that is told, and that unit."""
     names = chamber_names(PRESSURE_OFFSET, len(robot.actuators))
     units = information.offset_units(robot).tolist()
-    each = zip(names, units, robot.actuators, strict=True)
-    return {
-        name: (unit, "N") if actuator.type == "tendon" else (1e-3 * unit, "kPa")
-        for name, unit, actuator in each
-    }
+    each = zip(names, units, robot.input_units, strict=True)
+    return {name: (1e-3 * unit, "kPa") if si == "Pa" else (unit, si) for name, unit, si in each}
 
 
 _SHOWN = {"-": (1.0, "-"), "rad": (180.0 / np.pi, "deg"), "m": (1e3, "mm")}

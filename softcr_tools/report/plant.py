@@ -107,7 +107,7 @@ def _lines(run: Run) -> Lines:
             yield "differs", f"{name.replace('_', ' ')} {value:g}"
     yield from _surroundings(run)
     for name, (what, unit) in _NOISES.items() if mismatch is not None else ():
-        if name == "pressure_noise" and "tension_noise_n" in mismatch:
+        if name == "pressure_noise" and {"tension_noise_n", "angle_noise_rad"} & {*mismatch}:
             continue  # a robot of tendons, or one whose noise was told above
         if f"{name}_pa" not in mismatch and (noise := _noise(run, name)) is not None:
             yield _either(noise, f"{what}: noise {noise:g} {unit}", f"{what}: no noise")
@@ -115,11 +115,13 @@ def _lines(run: Run) -> Lines:
 
 def _lag(robot: dict[str, Any]) -> str:
     """How the inputs follow their commands, as the robot's file has it."""
-    if not all(each.get("type") == "tendon" for each in robot.get("actuators", ({},))):
+    types = {each.get("type") for each in robot.get("actuators", ({},))}
+    if not types <= {"tendon", "motor"}:
         return "pressure lag of the robot file"
-    if "tension_lag" in robot:
-        return "tension lag of the robot file"
-    return "tensions follow their commands within a cycle, as in the robot file"
+    quantity = "tension" if "tendon" in types else "angle"
+    if f"{quantity}_lag" in robot:
+        return f"{quantity} lag of the robot file"
+    return f"{quantity}s follow their commands within a cycle, as in the robot file"
 
 
 def _settings_of(run: Run) -> dict[str, dict[str, Any]]:

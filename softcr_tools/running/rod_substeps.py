@@ -61,8 +61,7 @@ def substep_errors(
 
 def _ramps(robot: Robot, period: float) -> np.ndarray:
     """(m, T + 1, m) inputs, of each input one candidate."""
-    tendons = [each.type == "tendon" for each in robot.actuators]
-    limits = [robot.tension_limits if each else robot.pressure_limits for each in tendons]
+    limits = robot.input_limits
     longest = max(each.maximum / each.maximum_rate for each in limits) + _SETTLING
     times = period * np.arange(math.ceil(min(longest, _LONGEST) / period) + 1)
     levels = np.zeros((len(limits), len(times), len(limits)))

@@ -145,7 +145,8 @@ class Picture:
     @property
     def tendon_names(self) -> tuple[str, ...]:
         """Of a rod."""
-        return tuple(each.name for each in self.inputs_shown if each.quantity == "tension")
+        robot = self.robot
+        return tuple(each.name for each in robot.tendons) if isinstance(robot, Robot) else ()
 
     @property
     def tendons(self) -> dict[str, np.ndarray]:
