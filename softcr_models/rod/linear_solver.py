@@ -388,8 +388,8 @@ def _constant_of_end(d_s, e_rate, s_rate, acting, alpha, a, section, grid, extra
 
 @inlined
 def solve(e_rate, s_rate, acting, alpha, section, grid, extras, factors, d_e, d_s):
-    """Solves (alpha A - G) d = A r + b for the right-hand side rates r = (e_rate, s_rate) and what an
-    actuation wrench `acting` (R, 6) puts into the equations, b; None: nothing."""
+    """Solves (alpha A - G) d = A r + b for the right-hand side rates r = (e_rate, s_rate) and what
+    an actuation wrench `acting` (R, 6) puts into the equations, b; None: nothing."""
     mean = local(e_rate[0, 0], (6,))
     row = local(e_rate[0, 0], (6,))
     relaxed = local(e_rate[0, 0], (6,))

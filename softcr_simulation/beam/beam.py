@@ -39,7 +39,7 @@ class Beam:
             reference_curvature: [1/m].
 
         Raises:
-            UserError: it has a medium, motors or tendons of the exact model, or intervals are out of range.
+            UserError: it has a medium, motors, tendons of the exact model, or too many intervals.
         """
         if robot.medium is not None:
             raise UserError(f"robot {robot.name}: a plant with errors knows no medium")
