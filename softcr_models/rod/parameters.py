@@ -46,7 +46,7 @@ PAYLOAD = RodParameter("payload", "kg", "any", 0.01, lambda of: 0.0)
 deviation is in parts of the robot's own mass: nothing is picked up yet where a filter starts."""
 
 
-STIFFNESS = RodParameter("curvature_stiffness", "-", "any", 0.1, lambda of: 0.0)
+STIFFNESS = RodParameter("curvature_stiffness", "-", "any", 0.1, lambda of: of.curvature_stiffness)
 """Relative change of the bending compliance at a curvature of 15/m, see `stiffening`."""
 
 
