@@ -140,6 +140,7 @@ def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
                 segment[place] = softer * value
         segment["density"] *= float(np.exp(values.get("density", 0.0)))
     content["curvature_stiffness"] = robot.curvature_stiffness + values.get("stiffening", 0.0)
+    content["neo_hookean"] = robot.neo_hookean + values.get("neo_hookean", 0.0)
     content["tip_mass"] = max(0.0, content["tip_mass"] + values.get("tip_mass", 0.0))
     farther, ending = (
         float(np.exp(values.get(name, 0.0))) for name in ("lever_arms", "end_lever_arms")
@@ -207,6 +208,7 @@ FAMILIES: Mapping[str, Make] = {
     "stiffness": _one("stiffness", FACTOR, 0.5),
     "taper": _one("taper", FACTOR, 0.5),
     "stiffening": _one("stiffening", "-", 0.2),
+    "neo_hookean": _one("neo_hookean", "-", 0.3),
     "density": _one("density", FACTOR, 0.2),
     "tip_mass": _tip_mass,
     "lever_arms": _lever_arms,

@@ -99,6 +99,7 @@ class Robot(SegmentArrays, Data):
     defaults: ClassVar = {
         "tendon_model": "constant", "estimated_payload": False,
         "curvature_stiffness": 0.0,
+        "neo_hookean": 0.0,
     }
     sees_tip: ClassVar = True
     in_world: ClassVar = False
@@ -126,6 +127,11 @@ class Robot(SegmentArrays, Data):
         default=0.0,
         description="relative change of the bending compliance at a curvature of 15/m, with the "
         "square of the curvature; below 0 the rod stiffens [-]",
+    )
+    neo_hookean: Annotated[float, Field(ge=0.0, le=2.0), NO_BOOLEAN] = Field(
+        default=0.0,
+        description="how much of an incompressible neo-Hookean material's change of stiffness with "
+        "the stretch the rod has: 1 all, 0 none; tendons that compress a rod then stiffen it [-]",
     )
     actuators: Annotated[tuple[RodActuator, ...], Field(min_length=1)] = Field(
         description="the actuators; their order is that of every vector of inputs"
@@ -235,7 +241,8 @@ class Robot(SegmentArrays, Data):
     def stiffens(self) -> bool:
         """Whether its bending stiffness changes with the curvature, or may."""
         chain = self.pressure_chain
-        return self.curvature_stiffness != 0.0 or (chain is not None and chain.curvature_stiffness)
+        own = self.curvature_stiffness or self.neo_hookean
+        return bool(own) or (chain is not None and chain.curvature_stiffness)
 
     @property
     def tension_limits(self) -> TensionLimits:
