@@ -97,7 +97,8 @@ class Robot(SegmentArrays, Data):
         "pressure_chain": "pressure_chain",
     }
     defaults: ClassVar = {
-        "tendon_model": "constant", "estimated_payload": False,
+        "tendon_model": "constant",
+        "estimated_payload": False,
         "curvature_stiffness": 0.0,
         "neo_hookean": 0.0,
     }
