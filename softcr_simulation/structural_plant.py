@@ -71,7 +71,8 @@ class StructuralPlant:
         self.errors, self._seed = errors, seed
         self._noises, self._latency = Noises.of(robot, errors), mocap_latency
         different = different_robot(robot, errors)
-        self._beam = Beam(different, intervals, errors.stiffness_curvature, CURVATURE)
+        change = errors.stiffness_curvature + robot.curvature_stiffness
+        self._beam = Beam(different, intervals, change, CURVATURE)
         self.rod = self._beam.rod
         self.inputs = rod_inputs(robot)
         lag = self.inputs.lag

@@ -17,6 +17,7 @@ from softcr_models.identification.measured_groups import Group
 from softcr_models.identification.prior_fit import (
     PriorFit,
     centre_lines,
+    next_rest,
     predicted_at_rest,
     prior_fit,
 )
@@ -24,6 +25,7 @@ from softcr_models.identification.rod_identification import Recording, Work, fit
 from softcr_models.identification.unknowns import FAMILIES, Recorded, unknowns_of
 from softcr_models.identification.unknowns import in_words as value_in_words
 from softcr_models.robots.robot import Robot
+from softcr_models.rod.description import rod_inputs
 from softcr_runtime.console.panels import panels
 from softcr_runtime.console.results import point_latest_to
 from softcr_runtime.console.terminal import say
@@ -93,6 +95,11 @@ def run(
         ]
         if little:
             lines.append(f"mostly as guessed, the recordings tell little of {', '.join(little)}")
+        lines += [
+            f"{one} and {other} are hardly told apart, correlation {value:.2f}"
+            for one, other, value in fit.alike
+        ]
+        lines.append(_next(robot, fit, groups))
         for line in lines:
             say(console, line)
         sources = ", ".join(map(str, recordings))
@@ -147,6 +154,19 @@ def _judged(name: str, part: Recording, fit: PriorFit, groups: Sequence[Group]) 
             told = in_words(group, float(np.nanmean(off)))
             lines.append(f"{name}: {group.name} {told} off on the mean of {len(part)} rows")
     return lines
+
+
+def _next(robot: Robot, fit: PriorFit, groups: Sequence[Group]) -> str:
+    """The rest to record next, and what it would tell most of."""
+    readings, left = next_rest(robot, fit, groups)
+    best = int(np.argmin(left / fit.deviations))
+    unknown, value = fit.unknowns[best], list(fit.values.values())[best]
+    inputs = rod_inputs(robot)
+    where = ", ".join(
+        f"{name} {reading:.3g}" for name, reading in zip(inputs.names, readings, strict=True)
+    )
+    told = value_in_words(unknown, value, float(left[best]))
+    return f"a rest at {where} {inputs.unit} would tell most: {unknown.name} {told}"
 
 
 def _told(fit: PriorFit) -> list[str]:

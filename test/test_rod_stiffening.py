@@ -10,6 +10,8 @@ from softcr_models.chain.chain_model import ChainModel
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.stiffening import SOFTEST, STIFFEST
 from softcr_simulation.beam.beam import Beam
+from softcr_simulation.errors.plant_errors import PlantErrors
+from softcr_simulation.structural_plant import StructuralPlant
 
 ROBOT = load_robot("licher2025")
 PRESSURES = np.array([60e3, 10e3, 10e3])
@@ -59,6 +61,20 @@ def test_pure_bending_is_a_circle(change):
     angle = np.arccos(rod.tip_pose(state)[2, 2])
     # dilatation makes the rod longer, not the curvature of its material
     assert angle == pytest.approx(curvature * ROBOT.length, rel=1e-4)
+
+
+def test_a_robot_s_own_is_in_every_rod_and_in_the_structural_plant_s_beam():
+    robot = ROBOT.replace(curvature_stiffness=CHANGE)
+    rod, told = CosseratRod(robot, 5), stiffening()
+    state = rod.equilibrium(PRESSURES)
+    assert state == pytest.approx(told.equilibrium(PRESSURES, numbers(told)), abs=1e-12)
+    plant = StructuralPlant(robot, PlantErrors(), 1, 5)
+    beam = Beam(ROBOT, 5, CHANGE)
+    for each in (plant._beam, beam):
+        each.settle(PRESSURES)
+    assert plant._beam.node_poses()[-1] == pytest.approx(beam.node_poses()[-1], abs=1e-10)
+    with pytest.raises(UserError, match="curvature_stiffness: not allowed beside pressure_chain"):
+        robot.replace(pressure_chain={"creep_time": 100.0})
 
 
 @pytest.mark.parametrize("change", [CHANGE, 0.15])

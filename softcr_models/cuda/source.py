@@ -35,6 +35,10 @@ def lanes_of(rod: CosseratRod) -> int:
             f"robot {name}: the rod on a GPU has no obstacles and no force at the tip; allowed on "
             "the device cpu"
         )
+    if rod.grid.stiffens > 1:
+        raise UserError(
+            f"robot {name}: neo_hookean: unknown to the rod on a GPU; allowed on the device cpu"
+        )
     if rod.fittings is not None and rod.fittings.moving_fluid:
         raise UserError(
             f"robot {name}: the rod on a GPU knows linear drag in still fluid alone; allowed on "

@@ -10,6 +10,7 @@ state by one Newton step.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
@@ -21,6 +22,7 @@ from softcr_models.identification.unknowns import Recorded, Unknown, recorded_as
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
+from softcr_models.rod.description import rod_inputs
 
 INTERVALS = 2
 """Of each segment, at least, and so many of the whole rod that it has `_LEAST`."""
@@ -31,6 +33,7 @@ _TRIES = 8  # of a step, each shorter
 _STEP = 1e-4  # of a deviation, for differences
 _DONE = 1e-4  # of the cost: a smaller gain ends a search
 _FINEST = 1e-6  # noise that is believed [m, N, N m]
+_ALIKE = 0.95  # correlation of two unknowns that are hardly told apart [-]
 _RESTLESS = 0.5  # of the rod's length: error of a row in which the rod has no steady state
 
 
@@ -66,6 +69,14 @@ class PriorFit:
         priors = np.array([each.deviation for each in self.unknowns])
         return 1.0 - (self.deviations / priors) ** 2
 
+    @property
+    def alike(self) -> tuple[tuple[str, str, float], ...]:
+        """Pairs of unknowns that the recording hardly tells apart, with their correlation."""
+        found = self.covariance / np.outer(self.deviations, self.deviations)
+        names = [each.name for each in self.unknowns]
+        pairs = zip(*np.nonzero(np.abs(np.triu(found, 1)) > _ALIKE), strict=True)
+        return tuple((names[i], names[k], float(found[i, k])) for i, k in pairs)
+
 
 def prior_fit(
     robot: Robot,
@@ -100,6 +111,41 @@ def prior_fit(
         {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)},
         int((~np.isfinite(states).all(axis=1)).sum()),
     )
+
+
+def next_rest(
+    robot: Robot, fit: PriorFit, groups: Sequence[Group]
+) -> tuple[np.ndarray, np.ndarray]:
+    """What to record next: readings (m,) of the rest, of one actuator or two that are pulled or
+    pressed half or fully, that would tell most, and the deviations (P,) that it would leave.
+
+    It tells most where the volume of the unknowns' covariance shrinks most.
+
+    Raises:
+        UserError: the robot has no steady state at any.
+    """
+    limits = rod_inputs(robot)
+    low, span = np.asarray(limits.low), np.asarray(limits.high) - limits.low
+    count = len(low)
+    shares = [
+        share * np.isin(np.arange(count), pair)
+        for pair in combinations_with_replacement(range(count), 2)
+        for share in (0.5, 1.0)
+    ]
+    readings = low + span * np.array(shares)
+    nothing = Recording(readings, {each.name: np.zeros((len(readings), 3)) for each in groups})
+    search = _Search(robot, nothing, tuple(groups), fit.unknowns)
+    search.noise = np.array([fit.noise[each.name] for each in groups])
+    values = np.array([fit.values[each.name] for each in fit.unknowns])
+    states = search.states(values, None)
+    rows = search.jacobian(values, states)[: -len(values)].reshape(len(readings), -1, len(values))
+    known = np.isfinite(states).all(axis=1)
+    if not known.any():
+        raise UserError(f"robot {robot.name}: has no steady state at any input that was tried")
+    left = np.linalg.inv(np.linalg.inv(fit.covariance) + rows.transpose(0, 2, 1) @ rows)
+    volumes = np.where(known, np.linalg.slogdet(left)[1], np.inf)
+    best = int(np.argmin(volumes))
+    return readings[best], np.sqrt(left[best].diagonal())
 
 
 def predicted_at_rest(
@@ -192,16 +238,23 @@ class _Search:
         ]
         seen_here, columns = self._seen(values, states), []
         for place, unknown in enumerate(self.unknowns):
-            step = _STEP * unknown.deviation
-            moved = values.copy()
-            moved[place] += step
-            there = recorded_as(self._robot, self.by_name(moved))
+            there, step = self._beside(values, place, _STEP * unknown.deviation)
             other, acting, shifted = _rod(there.robot), there.acting(self._inputs), states.copy()
             for row, factor in zip(np.flatnonzero(known), factors, strict=True):
                 shifted[row] -= lu_solve(factor, other.derivative(states[row], acting[row]))
             change = (self._stacked(there, other, shifted, acting) - seen_here) / step
             columns.append(self._whitened(np.where(known[:, None, None], change, 0.0)))
         return np.vstack((np.array(columns).T, np.diag(1.0 / self._priors)))
+
+    def _beside(self, values: np.ndarray, place: int, step: float) -> tuple[Recorded, float]:
+        """At a changed value, and the step to it: backward at the edge of what can be."""
+        moved = values.copy()
+        moved[place] += step
+        try:
+            return recorded_as(self._robot, self.by_name(moved)), step
+        except UserError:
+            moved[place] = values[place] - step
+            return recorded_as(self._robot, self.by_name(moved)), -step
 
     def states(self, values: np.ndarray, near: np.ndarray | None) -> np.ndarray:
         """(T, nx) at rest, from states near them; NaN where there is none, or none was near."""

@@ -26,6 +26,8 @@ FACTOR = "factor"
 OFFSETS_SHARE = 0.05
 """Of an actuator's range: how far off the zero of a reading usually is, or friction holds [-]."""
 
+_OWN = 0.3  # of the friction that all tendons share: how far one's differs [-]
+
 
 class Unknown(NamedTuple):
     """One number that is looked for.
@@ -116,8 +118,8 @@ def recorded_as(robot: Robot, values: Mapping[str, float]) -> Recorded:
 
     return Recorded(
         _changed(robot, values),
-        np.exp(own("gain_{}")),
-        own("offset_{}"),
+        np.exp(values.get("gain", 0.0) + own("gain_{}")),
+        values.get("offset", 0.0) + own("offset_{}"),
         of_axes("base_{}"),
         of_axes("base_turn_{}"),
     )
@@ -137,6 +139,8 @@ def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
             elif value is not None:
                 segment[place] = softer * value
         segment["density"] *= float(np.exp(values.get("density", 0.0)))
+    content["curvature_stiffness"] = robot.curvature_stiffness + values.get("stiffening", 0.0)
+    content["neo_hookean"] = robot.neo_hookean + values.get("neo_hookean", 0.0)
     content["tip_mass"] = max(0.0, content["tip_mass"] + values.get("tip_mass", 0.0))
     farther, ending = (
         float(np.exp(values.get(name, 0.0))) for name in ("lever_arms", "end_lever_arms")
@@ -170,15 +174,22 @@ def _lever_arms(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 
 
 def _gains(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
-    return [Unknown(f"gain_{k + 1}", FACTOR, 0.15) for k in range(len(robot.actuators))]
+    count = len(robot.actuators)
+    if count == 1:
+        return [Unknown("gain_1", FACTOR, 0.15)]
+    own = [Unknown(f"gain_{k + 1}", FACTOR, 0.05) for k in range(count)]
+    return [Unknown("gain", FACTOR, 0.15), *own]
 
 
 def _offsets(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     limits = rod_inputs(robot)
     spans = OFFSETS_SHARE * (np.asarray(limits.high) - limits.low)
-    return [
-        Unknown(f"offset_{k + 1}", unit, float(span))
-        for k, (unit, span) in enumerate(zip(robot.input_units, spans, strict=True))
+    units = robot.input_units
+    shared = [Unknown("offset", "N", float(spans[0]))] if set(units) == {"N"} else []
+    share = _OWN if shared else 1.0
+    return [*shared] + [
+        Unknown(f"offset_{k + 1}", unit, share * float(span))
+        for k, (unit, span) in enumerate(zip(units, spans, strict=True))
     ]
 
 
@@ -196,6 +207,8 @@ def _markers(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 FAMILIES: Mapping[str, Make] = {
     "stiffness": _one("stiffness", FACTOR, 0.5),
     "taper": _one("taper", FACTOR, 0.5),
+    "stiffening": _one("stiffening", "-", 0.2),
+    "neo_hookean": _one("neo_hookean", "-", 0.3),
     "density": _one("density", FACTOR, 0.2),
     "tip_mass": _tip_mass,
     "lever_arms": _lever_arms,
@@ -205,7 +218,8 @@ FAMILIES: Mapping[str, Make] = {
     "markers": _markers,
 }
 """Name -> what is unknown. `stiffness` of the whole rod, `taper` its logarithm's change from base
-to tip, `gains` and `offsets` of the actuators, `registration` of the base in the frame of the
+to tip, `stiffening` the relative change of the bending compliance at a curvature of 15/m, `gains`
+and `offsets` of the actuators, what they share and each one's own, `registration` of the base in the frame of the
 cameras, `markers` where the sensors of type pose sit."""
 
 

@@ -100,7 +100,12 @@ class Robot(SegmentArrays, Data):
         "angle_lag": "angle_lag",
         "pressure_chain": "pressure_chain",
     }
-    defaults: ClassVar = {"tendon_model": "constant", "estimated_payload": False}
+    defaults: ClassVar = {
+        "tendon_model": "constant",
+        "estimated_payload": False,
+        "curvature_stiffness": 0.0,
+        "neo_hookean": 0.0,
+    }
     sees_tip: ClassVar = True
     in_world: ClassVar = False
     also_written: ClassVar[dict[str, FieldInfo]] = SEGMENT_FIELDS
@@ -122,6 +127,16 @@ class Robot(SegmentArrays, Data):
         description="whether filters estimate a payload at the tip cap's outer face, a point mass "
         "that may be picked up and dropped; only for the exact rod without connectors, "
         "payload or medium, and with no tendons but straight ones",
+    )
+    curvature_stiffness: Annotated[float, Field(ge=-1.0, le=1.0), NO_BOOLEAN] = Field(
+        default=0.0,
+        description="relative change of the bending compliance at a curvature of 15/m, with the "
+        "square of the curvature; below 0 the rod stiffens [-]",
+    )
+    neo_hookean: Annotated[float, Field(ge=0.0, le=2.0), NO_BOOLEAN] = Field(
+        default=0.0,
+        description="how much of an incompressible neo-Hookean material's change of stiffness with "
+        "the stretch the rod has: 1 all, 0 none; tendons that compress a rod then stiffen it [-]",
     )
     actuators: Annotated[tuple[RodActuator, ...], Field(min_length=1)] = Field(
         description="the actuators; their order is that of every vector of inputs"
@@ -239,8 +254,10 @@ class Robot(SegmentArrays, Data):
 
     @property
     def stiffens(self) -> bool:
-        """Whether filters look for a bending stiffness that changes with the curvature."""
-        return self.pressure_chain is not None and self.pressure_chain.curvature_stiffness
+        """Whether its bending stiffness changes with the curvature, or may."""
+        chain = self.pressure_chain
+        own = self.curvature_stiffness or self.neo_hookean
+        return bool(own) or (chain is not None and chain.curvature_stiffness)
 
     @property
     def tension_limits(self) -> TensionLimits:

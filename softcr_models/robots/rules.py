@@ -170,6 +170,9 @@ def check_pressure_chain(robot: "Robot") -> None:
         raise ValueError("pressure_chain: not allowed: this robot has no chambers")
     if robot.tendons:
         raise ValueError("pressure_chain: not allowed: this robot has tendons")
+    for name in ("curvature_stiffness", "neo_hookean"):
+        if getattr(robot, name):
+            raise ValueError(f"{name}: not allowed beside pressure_chain, whose filter finds one")
     limits = robot.given_pressure_limits
     noise = max(each.noise for each in robot.sensors if isinstance(each, PressureSensor))
     reach = 0.5 * (limits.maximum - limits.minimum)

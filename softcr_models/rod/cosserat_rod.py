@@ -97,7 +97,7 @@ class CosseratRod:
             payload: whether a point of mass at the tip cap's outer face is a parameter; of a rod
                 without fittings, loads or obstacles alone.
             curvature_stiffness: whether the bending stiffness may change with the curvature, by a
-                parameter.
+                parameter; it always is where the robot's own does, or its material is hyperelastic.
             obstacles: what the rod may touch, base frame.
             contact: how hard it is.
 
@@ -118,7 +118,7 @@ class CosseratRod:
             self.segments if bending_of_each_segment else 1,
             3 * tip_force,
             int(payload),
-            int(curvature_stiffness),
+            2 if robot.neo_hookean else int(curvature_stiffness or bool(robot.curvature_stiffness)),
         )
         self.parameters = rod_parameters(*self._estimated)
         self.parameter_names = tuple(each.name for each in self.parameters)

@@ -11,7 +11,7 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
 from softcr_models.robots.parts import PoseSensor, TendonLengthSensor
 from softcr_models.robots.robot import Robot
-from softcr_models.rod.parameters import PAYLOAD, STIFFNESS, RodParameter
+from softcr_models.rod.parameters import PAYLOAD, STIFFENINGS, RodParameter
 from softcr_models.rod.state import RodState
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def rod_parameters(rod: "CosseratRod") -> tuple[Parameter, ...]:
 def _parameter(each: RodParameter, value: float, robot: Robot) -> Parameter:
     if each is PAYLOAD:
         return _payload(each, robot)
-    if each is STIFFNESS:
+    if each in STIFFENINGS:
         return Parameter(
-            each.name, each.unit, value, -1.0, 1.0, "linear", deviation=each.deviation
+            each.name, each.unit, value, -1.0, 2.0 if each is STIFFENINGS[1] else 1.0, "linear", deviation=each.deviation
         )  # fmt: skip
     if each.sign == "any":
         return _force(each, value)

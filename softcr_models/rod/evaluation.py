@@ -71,7 +71,7 @@ def point_of(state, inputs, parameters, body, grid, fittings, loads, obstacles):
         np.empty(rows, like.dtype),
         np.empty(rows, like.dtype),
         np.empty(1, like.dtype),
-        np.empty(1, like.dtype),
+        np.empty(2, like.dtype),
     )
     tip_force = np.empty(3, like.dtype)
     unpack_section(section, np.empty(6, like.dtype), tip_force, packed[:, 0], grid)

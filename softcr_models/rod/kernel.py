@@ -106,7 +106,7 @@ def balance(row, strain, stress, velocity, s, ds, w, mean_up, i, part, section):
         damping = part.relaxation[k]
         stress[k] += 0.5 * damping * (ds[i, k] + ds[i + 1, k]) - w[k]
         row[k] = (s[i + 1, k] - s[i, k] + damping * (ds[i + 1, k] - ds[i, k])) * per_length
-    if part.stiffens == 1:
+    if part.stiffens > 0:
         yield_in_interval(row, stress, s, i, part, section)
     subtract_ad_transposed(row, strain, stress)
     for k in range(6):
@@ -175,13 +175,13 @@ def _bare_derivative(e, s, w, section, grid, de, ds):
     row = local(w[0, 0], (6,))
     up = local(w[0, 0], (3,))
     mean_up = local(w[0, 0], (3,))
-    rest = local(w[0, 0], (2,))
+    rest = local(w[0, 0], (3,))
     room = (local(w[0, 0], (6,)), local(w[0, 0], (6,)), local(w[0, 0], (6,)), local(w[0, 0], (6,)))
     end = grid.first_row[tip + 1] - 1
     for k in range(6):
         row[k] = w[tip, k] - s[end, k]
         de[0, k] = 0.0 * w[0, k]
-    if grid.stiffens == 1:
+    if grid.stiffens > 0:
         add_unresisted(row, s, end, section.compliance[tip], section)
     for k in range(6):
         ds[end, k] = row[k] * section.relaxation_rate[tip, k]
@@ -194,10 +194,10 @@ def _bare_derivative(e, s, w, section, grid, de, ds):
                 beyond = s[end + 1, k] - w[a + 1, k]
                 beyond += section.relaxation[a + 1, k] * ds[end + 1, k]
                 row[k] = w[a, k] - s[end, k] + beyond
-            if grid.stiffens == 1:
+            if grid.stiffens > 0:
                 unresisted(rest, s, end + 1, section.compliance[a + 1], section)
-                row[3] -= rest[0]
-                row[4] -= rest[1]
+                for k in range(3):
+                    row[2 + k] -= rest[k]
                 add_unresisted(row, s, end, part.compliance, section)
             for k in range(6):
                 ds[end, k] = row[k] * part.relaxation_rate[k]
@@ -240,7 +240,7 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
     stress = local(like, (6,))
     row = local(like, (6,))
     beyond = local(like, (6,))
-    rest = local(like, (2,))
+    rest = local(like, (3,))
     room = (local(like, (6,)), local(like, (6,)), local(like, (6,)), local(like, (6,)))
     survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
     obstacles, contacts = extras.obstacles, extras.contacts
@@ -252,7 +252,7 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
         part = part_of(room, a, section, grid)
         for k in range(6):
             row[k] = acting[end, k] - s[end, k]
-        if grid.stiffens == 1:
+        if grid.stiffens > 0:
             add_unresisted(row, s, end, part.compliance, section)
         if extras.loads.acting == 1:
             for k in range(6):
@@ -264,10 +264,10 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
             for k in range(6):
                 beyond[k] = s[end + 1, k] - acting[end + 1, k]
                 beyond[k] += section.relaxation[a + 1, k] * ds[end + 1, k]
-            if grid.stiffens == 1:
+            if grid.stiffens > 0:
                 unresisted(rest, s, end + 1, section.compliance[a + 1], section)
-                beyond[3] -= rest[0]
-                beyond[4] -= rest[1]
+                for k in range(3):
+                    beyond[2 + k] -= rest[k]
             add_transposed_product(row, fittings.adjoint[a], beyond)
         for k in range(6):
             ds[end, k] = row[k] * part.relaxation_rate[k]

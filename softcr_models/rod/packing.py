@@ -24,7 +24,8 @@ class Body(NamedTuple):
         bendings: number of estimated bending compliances: 1 for all segments together, or K.
         forces: number of estimated components of the force at the tip: 0 or 3.
         payloads: 1 if a payload is estimated, else 0.
-        stiffenings: 1 if a stiffness that changes with the curvature is estimated, else 0.
+        stiffenings: 1 if a stiffness that changes with the curvature is estimated, 2 if one that
+            changes with the stretch as well, else 0.
         relaxation: (K, 6) nominal diagonals of D_tau [s]; multiplied by the damping factor.
         line_density: (K,) rho A of the body alone [kg/m].
         tip_share: (R,) of each interval, 1/m: line density added per kilogram of tip mass.
@@ -52,14 +53,14 @@ class Body(NamedTuple):
 @inner
 def section_rows(grid):
     """Rows of `pack_section`."""
-    return 30 * grid.segments + 2 * grid.first_row[grid.segments] + 5
+    return 30 * grid.segments + 2 * grid.first_row[grid.segments] + 6
 
 
 @inner
 def pack_section(raw, row, lane, parameters, body, grid, substep):
     """Section of one candidate into column `lane`: per segment C, 1/C, D, 1/D, decay; then mu and
-    1/mu of each interval, the force at the tip, the payload per length, and how the bending
-    compliance changes with the squared curvature.
+    1/mu of each interval, the force at the tip, the payload per length, how the bending compliance
+    changes with the squared curvature, and how much of a neo-Hookean material's stiffening it has.
 
     A payload below zero is taken off the tip mass: the robot has lost something, and no point of
     mass may be negative.
@@ -74,11 +75,14 @@ def pack_section(raw, row, lane, parameters, body, grid, substep):
         tip_mass = tip_mass + payload - carried
     last = grid.interval_length[grid.segments - 1]
     raw[density_rows + 2 * rows + 3, lane] = carried / last
-    change = 0.0 * carried
-    if body.stiffenings == 1:
-        column = body.bendings + 2 + body.forces + body.payloads
+    change, hyperelastic = 0.0 * carried, 0.0 * carried
+    column = body.bendings + 2 + body.forces + body.payloads
+    if body.stiffenings > 0:
         change = parameters[row, column] / (USUAL_CURVATURE * USUAL_CURVATURE)
+    if body.stiffenings == 2:
+        hyperelastic = parameters[row, column + 1]
     raw[density_rows + 2 * rows + 4, lane] = change
+    raw[density_rows + 2 * rows + 5, lane] = hyperelastic
     for a in range(grid.segments):
         bending = parameters[row, a if body.bendings > 1 else 0]
         for k in range(6):
@@ -119,6 +123,7 @@ def unpack_section(section, decay, tip_force, packed, grid):
         tip_force[k] = packed[density_rows + 2 * rows + k]
     section.payload[0] = packed[density_rows + 2 * rows + 3]
     section.stiffening[0] = packed[density_rows + 2 * rows + 4]
+    section.stiffening[1] = packed[density_rows + 2 * rows + 5]
 
 
 @inner

@@ -46,8 +46,11 @@ PAYLOAD = RodParameter("payload", "kg", "any", 0.01, lambda of: 0.0)
 deviation is in parts of the robot's own mass: nothing is picked up yet where a filter starts."""
 
 
-STIFFNESS = RodParameter("curvature_stiffness", "-", "any", 0.1, lambda of: 0.0)
+STIFFNESS = RodParameter("curvature_stiffness", "-", "any", 0.1, lambda of: of.curvature_stiffness)
 """Relative change of the bending compliance at a curvature of 15/m, see `stiffening`."""
+
+_NEO_HOOKEAN = RodParameter("neo_hookean", "-", "any", 0.1, lambda of: of.neo_hookean)
+STIFFENINGS = (STIFFNESS, _NEO_HOOKEAN)
 
 
 def nominal_bending(robot: Robot, segment: int) -> float:
@@ -73,7 +76,8 @@ def rod_parameters(
             of the others change; K for one of each segment.
         forces: 3 for the components of a force at the tip in the base frame, 0 for none.
         payloads: 1 for a payload at the tip, 0 for none.
-        stiffenings: 1 for a bending stiffness that changes with the curvature, 0 for none.
+        stiffenings: 1 for a bending stiffness that changes with the curvature, 2 for one that
+            changes with the stretch as well, 0 for none.
     """
     if bendings == 1:
         compliances = [_bending(0)]
@@ -81,7 +85,7 @@ def rod_parameters(
         compliances = [_bending(a, f"_{a + 1}") for a in range(bendings)]
     return (
         *compliances, _TIP_MASS, _DAMPING, *_FORCES[:forces], *[PAYLOAD] * payloads,
-        *[STIFFNESS] * stiffenings,
+        *STIFFENINGS[:stiffenings],
     )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def implicit_residual(e, s, de, ds, w, section, grid, extras, intervals, ends):
             ends[a], e, s, de, ds, w, section, grid, extras, acting, end_up, forces, a, tip
         )
     base = (w[0] if extras is None else acting[0]) + 0.0 * like
-    if grid.stiffens == 1:
+    if grid.stiffens > 0:
         add_unresisted(base, s, 0, section.compliance[0], section)
     return base
 
@@ -116,7 +116,7 @@ def _residual_of_end(ends, e, s, de, ds, w, section, grid, extras, acting, end_u
     beyond = 0.0 * row
     if a < tip:
         beyond = s[end + 1] + section.relaxation[a + 1] * ds[end + 1] - actuation[there]
-    if grid.stiffens == 1:
+    if grid.stiffens > 0:
         add_unresisted(row, s, end, section.compliance[a], section)
         if a < tip:
             rest = np.zeros_like(row)

@@ -17,7 +17,7 @@ MAX_SEGMENTS = 8
 MAX_TENDONS = 16
 MAX_INPUTS = 32
 MAX_NODES = 69
-MAX_PACKED = 30 * MAX_SEGMENTS + 2 * MAX_NODES + 5
+MAX_PACKED = 30 * MAX_SEGMENTS + 2 * MAX_NODES + 6
 
 
 class Section(NamedTuple):
@@ -28,8 +28,8 @@ class Section(NamedTuple):
         relaxation, relaxation_rate: (K, 6) diagonals of D_tau [s] and their inverses.
         line_density, length_per_mass: (R,) mass per length of each interval [kg/m], its inverse.
         payload: (1,) what is carried, per length of the last interval, see `payload` [kg/m].
-        stiffening: (1,) change of the bending compliance per squared curvature, see `stiffening`
-            [m^2].
+        stiffening: (2,) change of the bending compliance per squared curvature [m^2], and how much
+            of a neo-Hookean material's stiffening it has [-], see `stiffening`.
     """
 
     compliance: np.ndarray
@@ -77,7 +77,7 @@ class Grid(NamedTuple):
         bending_inertia, torsion_inertia: (K,) rotary inertia per mass, I/A and 2 I/A [m^2].
         payload_row: interval that an estimated payload belongs to, the last one; -1 without.
         payload_lever: from the middle of that interval to the payload [m].
-        stiffens: 1 if a stiffness that changes with the curvature is estimated, else 0.
+        stiffens: `stiffenings` of Body.
     """
 
     segments: int

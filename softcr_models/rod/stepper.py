@@ -227,7 +227,7 @@ def _compiled_block(lanes, dtype):
             local(like, (MAX_NODES,)),
             local(like, (MAX_NODES,)),
             local(like, (1,)),
-            local(like, (1,)),
+            local(like, (2,)),
         )
         decay = local(like, (6,))
         tip_force = local(like, (3,))

@@ -1,4 +1,4 @@
-"""A bending stiffness that changes with the curvature, as a parameter that filters estimate.
+"""A stiffness that changes with curvature and stretch, as parameters that filters estimate.
 
 A node's elastic wrench s stands for its strain by the nominal compliance C, so that shapes are what
 they are without it: the curvature is kappa = c_b m of the moment m in s. With
@@ -8,6 +8,15 @@ they are without it: the curvature is kappa = c_b m of the moment m in s. With
 the compliance there is f c_b, and what resists the curvature is m / f. So the rest, m - m / f, acts
 like a moment of the actuators. Viscosity is that of the nominal compliance. Names are those of
 `kernel`.
+
+A material may be in part, h, an incompressible neo-Hookean one. A fibre at X from the centre line
+is then stretched by l + kappa X / sqrt(l), where l is the centre line's stretch, and to the second
+order in X the energy of a length is, for E = 3 G,
+
+    E A (l^2 + 2 / l - 3) / 6 + phi E I kappa^2 / 2,    phi = (1 + 2 / l^3) / (3 l)
+
+With h = 1 the moment that resists is phi m / f, and the force along the rod the derivative of this
+by l; with any other h the difference from the linear law counts h times.
 """
 
 from softcr_models.rod.inner import inlined
@@ -19,37 +28,48 @@ USUAL_CURVATURE = 15.0
 STIFFEST, SOFTEST = 0.25, 2.0
 """Of the bending compliance, at most: a candidate that is far away stays sound [-]."""
 
+_LEAST_STRETCH = 0.3  # of the centre line, for the same reason [-]
+
 
 @inlined
 def unresisted(out, s, i, compliance, section):
-    """out (2,) = m - m / f of row i, of compliances (6,)."""
+    """out (3,) = force along the rod and moments that do not resist at row i, of compliances (6,)."""
     curvature_x, curvature_y = compliance[3] * s[i, 3], compliance[4] * s[i, 4]
     square = curvature_x * curvature_x + curvature_y * curvature_y
     factor = 1.0 + section.stiffening[0] * square - STIFFEST
     factor = STIFFEST + positive_part(factor)
     factor = SOFTEST - positive_part(SOFTEST - factor)
-    share = 1.0 - 1.0 / factor
-    out[0] = share * s[i, 3]
-    out[1] = share * s[i, 4]
+    part = section.stiffening[1]
+    stretch = _LEAST_STRETCH + positive_part(1.0 + compliance[2] * s[i, 2] - _LEAST_STRETCH)
+    inverse = 1.0 / stretch
+    cube = inverse * inverse * inverse
+    phi = 1.0 + part * (inverse * (1.0 + 2.0 * cube) / 3.0 - 1.0)
+    slope = -part * inverse * inverse * (1.0 + 8.0 * cube) / 3.0
+    energy = 0.5 * (curvature_x * s[i, 3] + curvature_y * s[i, 4])
+    linear, true = stretch - 1.0, (stretch - inverse * inverse) / 3.0
+    out[0] = part * (linear - true) / compliance[2] - energy * slope
+    share = 1.0 - phi / factor
+    out[1] = share * s[i, 3]
+    out[2] = share * s[i, 4]
 
 
 @inlined
 def add_unresisted(row, s, i, compliance, section):
     """row (6,) += what does not resist at row i."""
-    rest = local(s[0, 0], (2,))
+    rest = local(s[0, 0], (3,))
     unresisted(rest, s, i, compliance, section)
-    row[3] += rest[0]
-    row[4] += rest[1]
+    for k in range(3):
+        row[2 + k] += rest[k]
 
 
 @inlined
 def yield_in_interval(row, stress, s, i, part, section):
     """Takes what does not resist off the mean wrench (6,) of interval i and off its slope (6,)."""
-    below = local(s[0, 0], (2,))
-    above = local(s[0, 0], (2,))
+    below = local(s[0, 0], (3,))
+    above = local(s[0, 0], (3,))
     unresisted(below, s, i, part.compliance, section)
     unresisted(above, s, i + 1, part.compliance, section)
     per_length = 1.0 / part.interval_length
-    for k in range(2):
-        row[3 + k] -= (above[k] - below[k]) * per_length
-        stress[3 + k] -= 0.5 * (above[k] + below[k])
+    for k in range(3):
+        row[2 + k] -= (above[k] - below[k]) * per_length
+        stress[2 + k] -= 0.5 * (above[k] + below[k])

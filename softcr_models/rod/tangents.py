@@ -123,7 +123,7 @@ def _compiled_tangents(evaluate, extra_rows):
                 local(like, (MAX_NODES,)),
                 local(like, (MAX_NODES,)),
                 local(like, (1,)),
-                local(like, (1,)),
+                local(like, (2,)),
             )
             decay = local(like, (6,))
             tip_force = local(like, (3,))

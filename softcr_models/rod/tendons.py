@@ -185,7 +185,7 @@ def base_actuation(base, s, w, section, grid, extras):
     does not resist, see `stiffening`."""
     for k in range(6):
         base[k] = w[0, k] + 0.0 * s[0, 0]
-    if grid.stiffens == 1:
+    if grid.stiffens > 0:
         add_unresisted(base, s, 0, section.compliance[0], section)
     if extras is not None:
         strain = local(s[0, 0], (6,))
