@@ -34,15 +34,19 @@ class Unknown(NamedTuple):
         name: unlike every other's.
         unit: SI, or FACTOR.
         deviation: standard deviation of a first guess [unit; of a factor its logarithm's].
+        guess: what a factor multiplies, with `of` its unit; 1 of what is in the robot file.
+        of: SI unit; empty for a factor alone.
     """
 
     name: str
     unit: str
     deviation: float
+    guess: float = 1.0
+    of: str = ""
 
     def told(self, value: float) -> float:
-        """The factor of a logarithm; any other value as it is."""
-        return float(np.exp(value)) if self.unit == FACTOR else float(value)
+        """The factor of a logarithm, times its guess; any other value as it is."""
+        return self.guess * float(np.exp(value)) if self.unit == FACTOR else float(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,7 @@ class Recorded:
             [-; Pa, N].
         position, rotation: (3,) place and rotation vector of the robot's base in the frame of the
             recorded positions [m, rad].
+        scale: of the recorded positions [-].
     """
 
     robot: Robot
@@ -62,6 +67,7 @@ class Recorded:
     offsets: np.ndarray
     position: np.ndarray
     rotation: np.ndarray
+    scale: float = 1.0
 
     def acting(self, inputs: np.ndarray) -> np.ndarray:
         """(T, m) inputs that act, of readings (T, m) [Pa, N]."""
@@ -76,28 +82,31 @@ class Recorded:
     def placed(self, positions: np.ndarray) -> np.ndarray:
         """(T, 3) positions in the frame of the recording, of those in the base frame [m]."""
         turned: np.ndarray = positions @ Rotation.from_rotvec(self.rotation).as_matrix().T
-        return self.position + turned
+        return self.position + self.scale * turned
 
 
 def unknowns_of(
-    robot: Robot, families: Sequence[str], groups: Sequence[Group]
+    robot: Robot,
+    families: Sequence[str],
+    groups: Sequence[Group],
+    known: Mapping[str, "Make"] | None = None,
 ) -> tuple[Unknown, ...]:
     """The unknowns of some families.
 
     Args:
         robot: the first guess.
-        families: names of FAMILIES.
+        families: names of those that are known.
         groups: that were recorded; only the markers among them have unknown places.
+        known: families by name; None: FAMILIES.
 
     Raises:
         UserError: there is no such family.
     """
+    known = FAMILIES if known is None else known
     for name in families:
-        if name not in FAMILIES:
-            raise UserError(f"{name}: not to be found; allowed are {', '.join(FAMILIES)}")
-    return tuple(
-        each for name in FAMILIES if name in families for each in FAMILIES[name](robot, groups)
-    )
+        if name not in known:
+            raise UserError(f"{name}: not to be found; allowed are {', '.join(known)}")
+    return tuple(each for name in known if name in families for each in known[name](robot, groups))
 
 
 def recorded_as(robot: Robot, values: Mapping[str, float]) -> Recorded:
@@ -120,6 +129,7 @@ def recorded_as(robot: Robot, values: Mapping[str, float]) -> Recorded:
         own("offset_{}"),
         of_axes("base_{}"),
         of_axes("base_turn_{}"),
+        float(np.exp(values.get("scale", 0.0))),
     )
 
 
@@ -137,6 +147,8 @@ def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
             elif value is not None:
                 segment[place] = softer * value
         segment["density"] *= float(np.exp(values.get("density", 0.0)))
+        slower = float(np.exp(values.get("relaxation", 0.0)))
+        segment["relaxation_times"] = [slower * each for each in segment["relaxation_times"]]
     content["tip_mass"] = max(0.0, content["tip_mass"] + values.get("tip_mass", 0.0))
     farther, ending = (
         float(np.exp(values.get(name, 0.0))) for name in ("lever_arms", "end_lever_arms")
@@ -212,6 +224,8 @@ cameras, `markers` where the sensors of type pose sit."""
 
 def in_words(unknown: Unknown, value: float, deviation: float) -> str:
     """Value and standard deviation, for the eyes of a person."""
+    if unknown.of:
+        return f"{unknown.told(value):.4g} {unknown.of} +- {100 * deviation:.2g} %"
     if unknown.unit == FACTOR:
         return f"x {np.exp(value):.4g} +- {100 * deviation:.2g} %"
     shown: Any = {"m": (1e3, "mm"), "kg": (1e3, "g")}.get(unknown.unit, (1.0, unknown.unit))
