@@ -13,7 +13,7 @@ For example:
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,11 +33,14 @@ from softcr_models.identification.measured_groups import POSITION, TIP_ORIENTATI
 from softcr_models.identification.rod_identification import Recording
 from softcr_models.robots.parts import Data
 from softcr_models.robots.robot import Robot
+from softcr_models.rod.description import rod_inputs
 from softcr_runtime.bags.signals import Signal
 
 FEWEST = 8
 """Samples of a trial over time: fewer tell nothing of a motion."""
 _LONGEST_JUMP = 3600.0  # of a clock between two rows of a trial [s]
+_LEAST_INPUT, _LEAST_PLACE = 3e-3, 3e-3
+"""Of a robot's limit, of its length: what stays below is in another unit [-]."""
 _SPOOLED = {"N": UNITS["N m"], "m": UNITS["rad"]}
 """SI unit of an input -> units that a spool's radius makes of it."""
 _ACTING = {"chamber": "Pa", "tendon": "N"}
@@ -284,6 +287,7 @@ def _content(table: Table, known: ColumnMap, robot: Robot) -> Signals | Recordin
     check_sizes(
         table.source, robot, inputs.values, {name: each.values for name, each in outputs.items()}
     )
+    _check_small(table.source, robot, inputs.values, outputs)
     if reader.timed:
         return Signals(table.source, inputs, outputs, None)
     rows = inputs.stamps
@@ -292,6 +296,29 @@ def _content(table: Table, known: ColumnMap, robot: Robot) -> Signals | Recordin
         inputs.values,
         {name: _at_rows(each, count)[rows] for name, each in outputs.items()},
     )
+
+
+def _check_small(
+    source: str, robot: Robot, inputs: np.ndarray, outputs: Mapping[str, Signal]
+) -> None:
+    """Refuse what is a thousand times too small, as `check_sizes` does what is too large."""
+    limits = rod_inputs(robot)
+    highest, most = float(np.abs(inputs).max()), float(np.max(limits.high))
+    if 0.0 < highest < _LEAST_INPUT * most:
+        raise UserError(
+            f"{source}: inputs reach {highest:.3g}, but the robot's limit is {most:.3g} in SI: the "
+            "units of the column map are too small, or a gain is"
+        )
+    for name, signal in outputs.items():
+        values = signal.values
+        if name == TIP_ORIENTATION or not values.size:
+            continue
+        far = float(np.sqrt(np.nansum(values**2, axis=1)).max())
+        if far < _LEAST_PLACE * robot.length:
+            raise UserError(
+                f"{source}: {name} is nowhere farther than {far:.2g} m from the base, but the "
+                f"robot is {robot.length:.3g} m long: the unit in the column map is too small"
+            )
 
 
 def _at_rows(signal: Signal, count: int) -> np.ndarray:

@@ -21,7 +21,7 @@ _TIME = re.compile(
 _RATE = re.compile(r"(?i)rate|fs|frequency|sampling_?rate|hz")
 _TRIAL = re.compile(r"(?i)(trial|run|experiment|episode|sequence)(_?(id|no|number|name))?")
 _OF_INPUT = (  # word in a name -> unit that such columns usually have
-    ("pressure", "kPa"), ("tension", "N"), ("force", "N"), ("torque", "N m"), ("angle", "rad"),
+    ("pressure", "kPa"), ("effort", ""), ("valve", ""), ("tension", "N"), ("force", "N"), ("torque", "N m"), ("angle", "rad"),
     ("motor", "rad"), ("length", "m"), ("volt", "V"), ("press", "kPa"), ("command", ""),
     ("input", ""),
 )  # fmt: skip
@@ -34,8 +34,8 @@ _POSITION = re.compile(
     r"(?i)position|pos|marker|tip|disc|plate|tracker|mocap|rigid|body|pose|xyz|y"
 )
 _MOST_VOLTS = 12.0
-_SPANS = {"m": (0.003, 2.0), "cm": (2.0, 200.0), "mm": (200.0, 5000.0)}
-"""Largest distance between two positions of a sensor [unit]."""
+_DISTANCES = {"m": (0.003, 2.0), "cm": (2.0, 200.0), "mm": (200.0, 5000.0)}
+"""Usual distances of a tip from its base [unit]."""
 
 
 def proposed_map(path: Path, robot: Robot | None) -> str:
@@ -201,7 +201,11 @@ def _unit(
         chamber = robot.actuators[place].type == "chamber"
         most = float(np.max(limits.high))
         sizes = {"Pa": 1.0, "kPa": 1e3, "bar": 1e5, "psi": 6894.757} if chamber else {"N": 1.0}
-        near = {unit: abs(np.log(max(highest, 1e-9) * size / most)) for unit, size in sizes.items()}
+        reached = {unit: max(highest, 1e-9) * size / most for unit, size in sizes.items()}
+        near = {  # above its limit no robot is driven
+            unit: abs(np.log(share)) + (2.0 if share > 1.1 else 0.0)
+            for unit, share in reached.items()
+        }
         best = min(near, key=lambda unit: near[unit])
         if word in ("N m", "rad", "V", "m") and not chamber:
             return word, f"guessed from the name: up to {highest:.3g}"
@@ -222,10 +226,9 @@ def _of_positions(
     for (stem, columns), sensor in zip(positions, names, strict=True):
         off = "" if sensor and len(columns) == width else "# "
         told = table.units.get(columns[0], "")
-        span = max(float(np.ptp(each[np.isfinite(each)])) for each in
-                   (_values(table, one) for one in columns) if np.isfinite(each).any())  # fmt: skip
-        unit = told or _of_span(span, robot)
-        why = "unit as the file has it" if told else f"guessed: moves by {span:.3g}"
+        far = float(np.sqrt(sum(np.nanmax(_values(table, one) ** 2) for one in columns)))
+        unit = told or _of_distance(far, robot)
+        why = "unit as the file has it" if told else f"guessed: up to {far:.3g} from the origin"
         more = ", scale: 1.0e-3" if unit == "px" else ""
         listed = ", ".join(map(_quoted, columns))
         who = sensor or f"SENSOR_OF_{re.sub('[^A-Za-z0-9]', '_', stem)}"
@@ -255,14 +258,14 @@ def _named(positions: Sequence[tuple[str, tuple[str, ...]]], sensors: Sequence[s
     return [name if name not in found[:k] else "" for k, name in enumerate(found)]
 
 
-def _of_span(span: float, robot: Robot | None) -> str:
+def _of_distance(far: float, robot: Robot | None) -> str:
     if robot is not None:
         sizes: Mapping[str, float] = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
-        near = {unit: abs(np.log(max(span, 1e-9) * size / robot.length)) for unit, size in
+        near = {unit: abs(np.log(max(far, 1e-9) * size / robot.length)) for unit, size in
                 sizes.items()}  # fmt: skip
         best = min(near, key=lambda unit: near[unit])
         return best if near[best] < np.log(30.0) else "px"
-    return next((unit for unit, (low, high) in _SPANS.items() if low <= span < high), "px")
+    return next((unit for unit, (low, high) in _DISTANCES.items() if low <= far < high), "px")
 
 
 def _values(table: Table, name: str) -> np.ndarray:

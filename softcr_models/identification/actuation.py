@@ -73,7 +73,8 @@ class Actuation:
         count, stops = acts.shape[1], len(self.radii)
         memory = ChainMemory(count, self.radii, (self.creep_time,))
         past = memory.along(memory.begin(acts[0]), np.ascontiguousarray(acts)[None], period)[0]
-        pushed = past[:, : count * stops].reshape(-1, count, stops) @ np.array(self.weights)
+        stopped = past[:, : count * stops].reshape(len(acts), count, stops)
+        pushed = stopped @ np.array(self.weights)
         changed: np.ndarray = acts - pushed + self.creep * past[:, count * stops :]
         return changed
 
@@ -99,17 +100,17 @@ def actuation_as(robot: Robot, values: Mapping[str, float]) -> Actuation:
     Raises:
         UserError: a robot that cannot be, or stops that leave nothing of the inputs.
     """
-    weights = tuple(values[name] for name in _stops() if name in values)
+    weights = tuple(values.get(name, 0.0) for name in _stops())
     if sum(map(abs, weights)) > LARGEST_WEIGHTS:
-        raise UserError(f"hysteresis: weights {weights}: their sum must be {LARGEST_WEIGHTS}")
+        raise UserError(f"hysteresis: weights {weights}: must be {LARGEST_WEIGHTS} together")
     rate = LAG_RATE * float(np.exp(values["lag_rate"])) if "lag_rate" in values else None
     return Actuation(
         recorded_as(robot, values),
         values.get("delay", 0.0),
         rate,
         LAG_DAMPING * float(np.exp(values.get("lag_damping", 0.0))),
-        _radii(robot) if weights else (),
-        weights,
+        _radii(robot) if any(weights) else (),
+        weights if any(weights) else (),
         CREEP_TIME * float(np.exp(values.get("creep_time", 0.0))),
         values.get("creep", 0.0),
     )

@@ -478,6 +478,13 @@ class _Search:
         return self._simulation.along(made, self.windows)[0]
 
 
+def distances(off: np.ndarray) -> np.ndarray:
+    """(...) lengths of errors (..., 3), over the coordinates that were measured; NaN without."""
+    known = np.isfinite(off)
+    squares = np.where(known, off, 0.0) ** 2
+    return np.where(known.any(axis=-1), np.sqrt(squares.sum(axis=-1)), np.nan)
+
+
 def loaded(robot: Robot, mass: float) -> Robot:
     """A robot that carries a point mass [kg] at its tip cap's outer face, beside its payload.
 
