@@ -119,15 +119,16 @@ def errors(motion: Motion, predicted: np.ndarray, groups: Sequence[Group]) -> di
     }
 
 
-def by_band(values: np.ndarray, period: float) -> np.ndarray:
-    """(len(BANDS) + 1,) root mean square length of errors (T, 3) in each band of frequency and
-    above, the mean in the first; gaps are filled linearly."""
+def by_band(values: np.ndarray, period: float, centred: bool = False) -> np.ndarray:
+    """(len(BANDS) + 1,) root mean square length of vectors (T, 3) in each band of frequency and
+    above, the mean in the first unless they are centred; gaps are filled linearly."""
     columns = [column for column in values.T if np.isfinite(column).sum() > 1]
     powers = np.zeros(len(BANDS) + 1)
     times = np.arange(len(values))
     for column in columns:
         known = np.isfinite(column)
         filled = np.interp(times, times[known], column[known])
+        filled -= centred * filled.mean()
         spectrum = np.abs(np.fft.rfft(filled)) ** 2 / len(filled) ** 2
         spectrum[1 : (len(filled) + 1) // 2] *= 2.0
         bands = np.searchsorted(BANDS, np.fft.rfftfreq(len(filled), period))
@@ -212,7 +213,7 @@ def _bands_table(
             if group.name in motion.outputs and np.isfinite(predicted[:, g]).all():
                 signal = motion.outputs[group.name]
                 off = by_band(predicted[:, g] - signal, motion.period)
-                moved = by_band(signal - np.nanmean(signal, axis=0), motion.period)
+                moved = by_band(signal, motion.period, centred=True)
                 rows.append((off, moved))
         if rows:
             off, moved = 1e3 * np.sqrt(np.mean(np.square(rows), axis=0))

@@ -21,7 +21,8 @@ _TIME = re.compile(
 _RATE = re.compile(r"(?i)rate|fs|frequency|sampling_?rate|hz")
 _TRIAL = re.compile(r"(?i)(trial|run|experiment|episode|sequence)(_?(id|no|number|name))?")
 _OF_INPUT = (  # word in a name -> unit that such columns usually have
-    ("pressure", "kPa"), ("effort", ""), ("valve", ""), ("tension", "N"), ("force", "N"), ("torque", "N m"), ("angle", "rad"),
+    ("pressure", "kPa"), ("effort", ""), ("valve", ""), ("tension", "N"), ("force", "N"),
+    ("torque", "N m"), ("angle", "rad"),
     ("motor", "rad"), ("length", "m"), ("volt", "V"), ("press", "kPa"), ("command", ""),
     ("input", ""),
 )  # fmt: skip

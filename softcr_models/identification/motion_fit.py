@@ -391,8 +391,7 @@ class _Search:
         self._simulation = Simulation(robot, motions, groups, work)
         self._measured = self._simulation.measured(self.windows)
         self._priors = np.array([each.deviation for each in unknowns])
-        known = self._measured
-        extent = np.sqrt(np.nanmean((known - np.nanmean(known, axis=(0, 1))) ** 2, axis=(0, 1, 3)))
+        extent = _rms(self._measured - _centre(self._measured))
         self._lost = np.maximum(_LOST * robot.length, 2.0 * extent)
         least = [max(each.noise, _FINEST) for each in groups]
         self.noise = np.maximum(least, 0.1 * extent)
@@ -449,8 +448,7 @@ class _Search:
 
     def estimate_noise(self, values: np.ndarray) -> None:
         """From what values (P,) leave of each group."""
-        off = self._seen(values[None])[0] - self._measured
-        rms = np.sqrt(np.nanmean(off**2, axis=(0, 1, 3)))
+        rms = _rms(self._seen(values[None])[0] - self._measured)
         self.noise = np.maximum(rms, [max(each.noise, _FINEST) for each in self.groups])
 
     def both(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -476,6 +474,23 @@ class _Search:
             except UserError:  # no robot is like that
                 made.append(None)
         return self._simulation.along(made, self.windows)[0]
+
+
+def _centre(values: np.ndarray) -> np.ndarray:
+    """(G, 3) means of values (W, L, G, 3) that are known; 0 of what never is."""
+    known = np.isfinite(values)
+    mean: np.ndarray = np.where(known, values, 0.0).sum(axis=(0, 1)) / np.maximum(
+        known.sum(axis=(0, 1)), 1
+    )
+    return mean
+
+
+def _rms(values: np.ndarray) -> np.ndarray:
+    """(G,) root mean squares of numbers (W, L, G, 3) that are known."""
+    known = np.isfinite(values)
+    total = (np.where(known, values, 0.0) ** 2).sum(axis=(0, 1, 3))
+    rms: np.ndarray = np.sqrt(total / np.maximum(known.sum(axis=(0, 1, 3)), 1))
+    return rms
 
 
 def distances(off: np.ndarray) -> np.ndarray:
@@ -506,7 +521,7 @@ def loaded(robot: Robot, mass: float) -> Robot:
     return Robot.model_validate(content)
 
 
-_SECONDS = 4e-7
+_SECONDS = 2e-6
 """Of a usual machine, for a step of one interval of a rod among many."""
 
 
