@@ -12,14 +12,20 @@ from threadpoolctl import threadpool_limits
 from softcr_estimation.identification import stages
 from softcr_estimation.identification.column_map import Trial
 from softcr_estimation.identification.misfits import in_words, misfits, worst
+from softcr_estimation.identification.motion_errors import (
+    BANDS,
+    by_band,
+    measured_groups,
+    true_starts,
+    whole_trials,
+)
 from softcr_estimation.identification.trials import motions_of
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import FAMILIES_IN_MOTION, Actuation, chain_of
-from softcr_models.identification.measured_groups import Group, groups_of
+from softcr_models.identification.measured_groups import Group
 from softcr_models.identification.motion_fit import (
     Motion,
     MotionFit,
-    Simulation,
     distances,
     motion_fit,
 )
@@ -33,9 +39,6 @@ from softcr_tools.recorded_arm import as_content, families_of, table_of, write
 
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts [s]."""
-EVERY = 1.0  # from one start to the next [s]
-BANDS = (0.3, 0.7, 1.2, 2.0, 4.0, 8.0)
-"""Upper ends of bands of frequency [Hz]."""
 _DRAWN = 30.0  # of a trial [s]
 
 
@@ -90,26 +93,6 @@ def run(
     return fit
 
 
-def measured_groups(robot: Robot, motions: Sequence[Motion]) -> tuple[Group, ...]:
-    """The groups of positions that were measured in some motion."""
-    return tuple(
-        each
-        for each in groups_of(robot)
-        if each.unit == "m"
-        and any(np.isfinite(m.outputs[each.name]).any() for m in motions if each.name in m.outputs)
-    )
-
-
-def whole_trials(
-    robot: Robot, actuation: Actuation, motions: Sequence[Motion], groups: Sequence[Group]
-) -> list[np.ndarray]:
-    """(T, G, 3) of each motion from a steady state at its begin, knowing its inputs alone; NaN from
-    where the rod is lost."""
-    simulation = Simulation(robot, motions, groups)
-    found, _ = simulation.along([actuation], simulation.whole)
-    return [values[: len(motion)] for values, motion in zip(found[0], motions, strict=True)]
-
-
 def errors(motion: Motion, predicted: np.ndarray, groups: Sequence[Group]) -> dict[str, np.ndarray]:
     """(T, 3) predicted (T, G, 3) minus measured by name of group, of those that were measured."""
     return {
@@ -117,24 +100,6 @@ def errors(motion: Motion, predicted: np.ndarray, groups: Sequence[Group]) -> di
         for g, each in enumerate(groups)
         if each.name in motion.outputs
     }
-
-
-def by_band(values: np.ndarray, period: float, centred: bool = False) -> np.ndarray:
-    """(len(BANDS) + 1,) root mean square length of vectors (T, 3) in each band of frequency and
-    above, the mean in the first unless they are centred; gaps are filled linearly."""
-    columns = [column for column in values.T if np.isfinite(column).sum() > 1]
-    powers = np.zeros(len(BANDS) + 1)
-    times = np.arange(len(values))
-    for column in columns:
-        known = np.isfinite(column)
-        filled = np.interp(times, times[known], column[known])
-        filled -= centred * filled.mean()
-        spectrum = np.abs(np.fft.rfft(filled)) ** 2 / len(filled) ** 2
-        spectrum[1 : (len(filled) + 1) // 2] *= 2.0
-        bands = np.searchsorted(BANDS, np.fft.rfftfreq(len(filled), period))
-        powers += np.bincount(bands, spectrum, len(powers))
-    rms: np.ndarray = np.sqrt(powers)
-    return rms
 
 
 def _judged(
@@ -151,15 +116,14 @@ def _judged(
     for motion, predicted in zip(motions, seen, strict=True):
         for group, off in _by_group(groups, errors(motion, predicted, groups)):
             lines.append(f"{motion.name}: {group.name} {_mean(group, off)} off over the whole")
-    simulation = Simulation(robot, motions, groups)
+    off = true_starts(robot, fit.actuation, fit.noise, motions, groups, max(HORIZONS))
     for horizon in HORIZONS:
-        predicted, measured = simulation.from_true_starts(fit.actuation, fit.noise, horizon, EVERY)
+        ahead = off[:, : round(horizon / motions[0].period)]
         for g, group in enumerate(groups):
-            off = distances(predicted[:, :, g] - measured[:, :, g])
-            if np.isfinite(off).any():
+            if np.isfinite(ahead[..., g]).any():
                 lines.append(
-                    f"{group.name} {_mean(group, off)} off over {horizon:g} s from "
-                    f"{len(predicted)} true starts"
+                    f"{group.name} {_mean(group, ahead[..., g])} off over {horizon:g} s from "
+                    f"{len(off)} true starts"
                 )
     return lines
 

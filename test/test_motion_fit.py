@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
+from softcr_estimation.identification.motion_errors import BANDS, by_band
 from softcr_estimation.identification.stages import write_robot
 from softcr_models import UserError, load_robot
 from softcr_models.identification.actuation import (
@@ -30,7 +31,7 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.description import rod_inputs
 from softcr_tools.cli import main
-from softcr_tools.moving_arm import BANDS, by_band, with_chain
+from softcr_tools.moving_arm import with_chain
 
 TENDONS = {
     "stiffness": 0.2, "gain_1": 0.1, "gain_2": -0.1, "base_x": 3e-3, "delay": 0.04,
