@@ -59,10 +59,9 @@ def test_the_rod_that_made_the_recording_predicts_it_best(tmp_path, monkeypatch)
     near = {m: rows["2", m, "tip position, 0.5 s from true starts"].mean for m in METHODS}
     assert whole[ROD] < 0.3
     assert near[ROD] < 0.3
-    for method in SMALL:
-        assert whole[method] < whole[STATIC] < whole[MEAN]
-        assert whole[ROD] < whole[method]
-        assert near[method] < whole[STATIC]
+    assert max(near["linear ARX"], whole[ROD]) < 0.5 * whole[STATIC]
+    assert whole[ROD] < 0.2 * min(whole[method] for method in SMALL)
+    assert whole[STATIC] < whole[MEAN]
     assert near[STATIC] == pytest.approx(whole[STATIC], rel=0.3)
     assert rows["all trials", ROD, "tip position, whole trial"].mean == pytest.approx(whole[ROD])
     assert (directory / "models.png").is_file()
