@@ -47,6 +47,8 @@ class Actuation:
         rate, damping: of the actuators' lag [rad/s], [-]; a rate of None: they follow at once.
         radii, weights: (J,) of stops [Pa], [-].
         creep_time, creep: [s], weight [-].
+        curves: (m,) by how much more a reading of an input's whole range acts than in proportion to
+            a small one [-]; empty: 0.
     """
 
     recorded: Recorded
@@ -57,6 +59,7 @@ class Actuation:
     weights: tuple[float, ...] = ()
     creep_time: float = CREEP_TIME
     creep: float = 0.0
+    curves: tuple[float, ...] = ()
 
     def acting(self, readings: np.ndarray, period: float) -> np.ndarray:
         """(T, m) inputs that act [Pa, N], of readings (T, m) so long apart [s], before which the
@@ -67,6 +70,9 @@ class Actuation:
             acts = np.stack([np.interp(times - self.delay, times, u) for u in acts.T], axis=1)
         if self.rate is not None:
             acts = _lagged(acts, self.rate, self.damping, period)
+        if self.curves:
+            limits = rod_inputs(self.recorded.robot)
+            acts = acts * (1.0 + np.array(self.curves) * acts / limits.high)
         acts = self.recorded.acting(acts)
         if not any(self.weights) and not self.creep:
             return acts
@@ -113,6 +119,9 @@ def actuation_as(robot: Robot, values: Mapping[str, float]) -> Actuation:
         weights if any(weights) else (),
         CREEP_TIME * float(np.exp(values.get("creep_time", 0.0))),
         values.get("creep", 0.0),
+        tuple(values.get(f"curve_{k + 1}", 0.0) for k in range(len(robot.actuators)))
+        if "curve_1" in values
+        else (),
     )
 
 
@@ -165,6 +174,10 @@ def _creep(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     return [Unknown("creep", "-", 0.1), Unknown("creep_time", FACTOR, 0.5, CREEP_TIME, "s")]
 
 
+def _curves(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown(f"curve_{k + 1}", "-", 0.2) for k in range(len(robot.actuators))]
+
+
 def _scale(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     return [Unknown("scale", FACTOR, 0.05)]
 
@@ -172,6 +185,7 @@ def _scale(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 FAMILIES_IN_MOTION: Mapping[str, Make] = {
     **FAMILIES,
     "scale": _scale,
+    "curves": _curves,
     "delay": _delay,
     "lag": _lag,
     "relaxation": _relaxation,

@@ -43,8 +43,8 @@ _DONE = 1e-3  # of the cost: a smaller gain ends a search
 _FINEST = 1e-6  # noise that is believed [m]
 _LOST = 0.5  # of the rod's length: error where the rod is lost
 _CHUNK = 64  # steps between two looks at the states
-_PAST = 0.75  # measured before a start that its state is fitted to [s]
-_RECENT = 0.25  # of them, e-folding time of their weights [s]
+_PAST = 1.5  # measured before a start that its state is fitted to [s]
+_RECENT = 0.1  # of them, e-folding time of their weights [s]
 _OFF = 0.1  # of an input's range: how far what acts may be off at a start
 
 

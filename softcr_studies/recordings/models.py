@@ -41,7 +41,7 @@ ROD, STATIC, MEAN = "rod", "static linear map", "mean pose"
 METHODS = (ROD, *CANDIDATES, STATIC, MEAN)
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts, the longest one first [s]."""
-FIND = "stiffness,gains,offsets,registration,scale,delay,lag,relaxation,hysteresis,creep"
+FIND = "stiffness,gains,offsets,registration,scale,curves,delay,lag,relaxation,hysteresis,creep"
 BRUDER = {
     "time": {"column": "t"},
     "inputs": [{"column": f"u_{k + 1}", "unit": "V", "gain": 1e4} for k in range(3)],
