@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from softcr_estimation.identification import stages
 from softcr_estimation.identification.column_map import Trial
-from softcr_estimation.identification.misfits import in_words, misfits, worst
+from softcr_estimation.identification.misfits import Misfit, in_words, misfits
+from softcr_estimation.identification.mistakes import mistakes
 from softcr_estimation.identification.motion_errors import (
     BANDS,
     by_band,
@@ -19,11 +19,13 @@ from softcr_estimation.identification.motion_errors import (
     true_starts,
     whole_trials,
 )
+from softcr_estimation.identification.stretches import LONGEST_MOTION, SHORTEST_MOTION, runs
 from softcr_estimation.identification.trials import motions_of
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import FAMILIES_IN_MOTION, Actuation, chain_of
 from softcr_models.identification.measured_groups import Group
 from softcr_models.identification.motion_fit import (
+    RUN_IN,
     Motion,
     MotionFit,
     distances,
@@ -35,7 +37,7 @@ from softcr_models.robots.robot import Robot
 from softcr_runtime.console.panels import panels
 from softcr_runtime.console.results import point_latest_to
 from softcr_tools.identified_robot import Progress, directory_of_results
-from softcr_tools.recorded_arm import as_content, families_of, table_of, write
+from softcr_tools.recorded_arm import as_content, families_of, refused, table_of, write
 
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts [s]."""
@@ -59,6 +61,11 @@ def run(
     Raises:
         UserError: a recording cannot be used, is too short, or does not fit such a robot.
     """
+    if robot.pressure_chain is not None:
+        raise UserError(
+            f"robot {robot.name}: has a pressure_chain; a fit in motion finds hysteresis and creep "
+            "itself: give a robot without"
+        )
     motions = motions_of(trials, held_out)
     judged = motions_of(held_out, trials) if held_out else []
     groups = measured_groups(robot, motions)
@@ -74,11 +81,14 @@ def run(
             if judged:
                 seen["held out"] = whole_trials(robot, fit.actuation, judged, groups)
         console.print(table_of(robot, fit))
-        lines = []
-        if bad := _bad(robot, motions, seen["fitted"], groups):
-            if not anyway:
-                raise UserError(bad)
-            lines.append(f"warning: {bad}")
+        lines: list[str] = []
+        found = _misfits(robot, motions, seen["fitted"], groups)
+        clear = _clear(motions, groups)
+
+        def explain() -> Sequence[str]:
+            return mistakes("motion", fit.recorded.robot, clear) if clear else ()
+
+        lines += refused(found, " in motion", explain, anyway)
         if fit.lost:
             lines.append(f"warning: the rod is lost in {fit.lost} of {fit.windows} windows")
         for name, part in (("fitted", motions), ("held out", judged)):
@@ -86,8 +96,15 @@ def run(
                 lines.append(f"{name}: {line}")
         best = "held out" if judged else "fitted"
         console.print(_bands_table(judged or motions, seen[best], groups, best))
-        found = with_chain(fit.actuation)
-        write(directory, found, in_motion(fit.actuation), fit, trials, lines, console)
+        write(
+            directory,
+            with_chain(fit.actuation),
+            in_motion(fit.actuation),
+            fit,
+            trials,
+            lines,
+            console,
+        )
         _draw((judged or motions)[0], seen[best][0], groups, directory)
         point_latest_to(directory)
     return fit
@@ -115,7 +132,12 @@ def _judged(
     lines = []
     for motion, predicted in zip(motions, seen, strict=True):
         for group, off in _by_group(groups, errors(motion, predicted, groups)):
-            lines.append(f"{motion.name}: {group.name} {_mean(group, off)} off over the whole")
+            lost = np.isfinite(motion.outputs[group.name]).any(axis=1) & np.isnan(off)
+            until = f" until its rod is lost at {lost.argmax() * motion.period:.1f} s"
+            lines.append(
+                f"{motion.name}: {group.name} {_mean(group, off)} off over the whole"
+                f"{until if lost.any() else ''}"
+            )
     off = true_starts(robot, fit.actuation, fit.noise, motions, groups, max(HORIZONS))
     for horizon in HORIZONS:
         ahead = off[:, : round(horizon / motions[0].period)]
@@ -137,10 +159,14 @@ def _mean(group: Group, off: np.ndarray) -> str:
     return in_words(group, float(np.nanmean(off)))
 
 
-def _bad(
+def _misfits(
     robot: Robot, motions: Sequence[Motion], seen: Sequence[np.ndarray], groups: Sequence[Group]
-) -> str:
-    """What says that the robot does not fit; empty where it does."""
+) -> tuple[Misfit, ...]:
+    """Of the rows in which the rod is not lost.
+
+    Raises:
+        UserError: it is lost in all of them.
+    """
     measured = {
         each.name: np.vstack([
             m.outputs.get(each.name, np.full((len(m), 3), np.nan)) for m in motions
@@ -149,19 +175,29 @@ def _bad(
     }  # fmt: skip
     predicted = np.concatenate(seen)
     known = np.isfinite(predicted).all(axis=(1, 2))
+    if not known.any():
+        raise UserError("the robot does not fit: its rod is lost in all trials")
     inputs = np.vstack([each.inputs for each in motions])
     kept = Recording(inputs, measured, motions[0].period).rows(known)
-    if not known.any():
-        return "the robot does not fit: its rod is lost in all trials"
     values = {each.name: predicted[known, g] for g, each in enumerate(groups)}
-    found = misfits("motion", robot, kept, values)
-    if not (bad := [each for each in found if each.bad]):
-        return ""
-    each = worst(bad)
-    return (
-        f"the robot does not fit: {each.group.name} is {in_words(each.group, each.residual)} off "
-        f"in motion; {stages.UNEXPLAINED}"
-    )
+    return misfits("motion", robot, kept, values)
+
+
+def _clear(motions: Sequence[Motion], groups: Sequence[Group]) -> Recording | None:
+    """A stretch in which all coordinates of all groups were measured, to look for mistakes in."""
+    for motion in motions:
+        if not all(each.name in motion.outputs for each in groups):
+            continue
+        known = [np.isfinite(motion.outputs[each.name]).all(axis=1) for each in groups]
+        found = runs(np.all(known, axis=0))
+        longest = max(found, key=lambda rows: rows.stop - rows.start, default=slice(0, 0))
+        begin, run_in = longest.start, round(RUN_IN / motion.period)
+        end = min(longest.stop, begin + round(LONGEST_MOTION / motion.period))
+        if (end - begin) * motion.period > RUN_IN + SHORTEST_MOTION:
+            outputs = {each.name: motion.outputs[each.name] for each in groups}
+            whole = Recording(motion.inputs, outputs, motion.period)
+            return whole.rows(slice(begin, end), run_in)
+    return None
 
 
 def _bands_table(

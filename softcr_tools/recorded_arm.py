@@ -1,6 +1,6 @@
 """An arm found in recordings of it at rest, with how it was recorded: see `identify --find`."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from softcr_estimation.identification import stages
 from softcr_estimation.identification.column_map import Trial
 from softcr_estimation.identification.misfits import Misfit, in_words, misfits, worst
+from softcr_estimation.identification.mistakes import mistakes
 from softcr_estimation.identification.trials import payload_of, rests_of
 from softcr_models.errors import UserError
 from softcr_models.identification.measured_groups import Group
@@ -80,15 +81,11 @@ def run(
         console.print(table_of(robot, fit))
         found = _misfits(robot, fitted, fit, groups)
         console.print(residuals(found, ", fitted"))
-        if bad := [each for each in found if each.bad]:
-            each = worst(bad)
-            line = (
-                f"the robot does not fit: {each.group.name} is "
-                f"{in_words(each.group, each.residual)} off; {stages.UNEXPLAINED}"
-            )
-            if not anyway:
-                raise UserError(line)
-            lines.append(f"warning: {line}")
+
+        def explain() -> Sequence[str]:
+            return mistakes("rest", fit.recorded.robot, whole_rows(fitted))
+
+        lines += refused(found, "", explain, anyway)
         if fit.lost:
             lines.append(f"warning: no steady state in {fit.lost} of {len(fitted)} rows")
         unloaded = fit.recorded.robot.model_copy(update={"payload": first.payload})
@@ -96,6 +93,47 @@ def run(
         _draw(fit, parts, groups, directory)
         point_latest_to(directory)
     return fit
+
+
+def refused(
+    found: Sequence[Misfit], where: str, explain: Callable[[], Sequence[str]], anyway: bool
+) -> list[str]:
+    """Warnings of what does not fit, with the mistakes that would explain it.
+
+    Args:
+        found: what is left of each group.
+        where: what is said behind it.
+        explain: looks for mistakes in the recordings.
+        anyway: whether what does not fit is used all the same.
+
+    Raises:
+        UserError: it does not fit, and is not used anyway.
+    """
+    if not any(each.suspicious for each in found):
+        return []
+    told = "; ".join(explain())
+    if bad := [each for each in found if each.bad]:
+        each = worst(bad)
+        line = (
+            f"the robot does not fit: {each.group.name} is "
+            f"{in_words(each.group, each.residual)} off{where}; {told or stages.UNEXPLAINED}"
+        )
+        if not anyway:
+            raise UserError(line)
+        return [f"warning: {line}"]
+    return [f"warning: {told}"] if told else []
+
+
+def whole_rows(recording: Recording) -> Recording:
+    """The rows in which all was measured, of what was at all; no orientations."""
+    outputs = {
+        name: values for name, values in recording.outputs.items() if np.isfinite(values).any()
+    }
+    known = [np.isfinite(values).all(axis=1) for values in outputs.values()]
+    rows = np.all(known, axis=0)
+    return Recording(recording.inputs, outputs, recording.period, recording.run_in).rows(
+        rows, recording.run_in
+    )
 
 
 def families_of(find: str, known: Collection[str]) -> list[str]:

@@ -111,7 +111,7 @@ def test_what_acted_and_how_late_is_found_again(name, true, more):
 def test_a_true_start_mends_what_the_model_has_wrong():
     """Gains are off by 20 %: from the beginning of a trial the tip is far off, not from states that
     agree with what was measured."""
-    robot = load_robot("tendon_arm")
+    robot = load_robot("licher2025")
     true, groups = {"gain_1": 0.2, "gain_2": -0.2}, tip_of(robot)
     simulation = Simulation(robot, [recorded(robot, true, 3)], groups)
     guess = actuation_as(robot, {})
@@ -233,6 +233,21 @@ def test_the_command_fits_motions_of_a_foreign_file(tmp_path, capsys):
     assert load_robot(str(latest / "identified.yaml")).name == robot.name
     assert (latest / "motion.png").is_file()
     assert "lag_rate" in (latest / "report.md").read_text()
+
+
+@pytest.mark.later
+def test_columns_that_are_swapped_are_named(tmp_path, capsys):
+    robot = load_robot("licher2025")
+    motion = recorded(robot, {"delay": 0.03}, 0)
+    table = np.hstack((PERIOD * np.arange(len(motion))[:, None], motion.inputs,
+                       motion.outputs["tip position"][:, [2, 1, 0]]))  # fmt: skip
+    names = "time,pressure_1,pressure_2,pressure_3,tip_x,tip_y,tip_z"
+    np.savetxt(tmp_path / "run.csv", table, delimiter=",", header=names, comments="")
+    words = [str(tmp_path / "run.csv"), "--motion", "--find", "stiffness,registration,delay"]
+    assert main(["identify", *words, "--results", str(tmp_path / "results")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the robot does not fit: tip position is" in said
+    assert "tip_x and tip_z seem to be swapped" in said
 
 
 @pytest.mark.parametrize(
