@@ -15,9 +15,12 @@ def identify(
     recordings: list[Path],
     /,
     *,
-    robot: RobotName = "licher2025",
+    robot: RobotName | None = None,
+    map: Path | None = None,
+    explain: bool = False,
     find: str = "",
-    hold_out: list[Path] | None = None,
+    motion: bool = False,
+    hold_out: list[str] | None = None,
     anyway: bool = False,
     results: Path = Path("results"),
 ) -> int:
@@ -58,14 +61,25 @@ def identify(
     With --find the recording itself is unknown, too: what of the inputs acts, where the cameras
     have the base, where the markers sit. Each of these has a prior, so that a dozen configurations
     at rest suffice and what they do not tell stays at the first guess; --find all looks for
-    everything. Judge the result by what is held out.
+    everything. Judge the result by what is held out. With --motion, whole motions are fitted in
+    windows of some seconds, and these can be found as well: scale of the positions, delay of the
+    inputs, lag of the actuators, relaxation of the material, hysteresis and creep of chambers.
+
+    With --map, files of any columns are read: CSV, arrays (.npz, trial K as K_y or y0), bags of any
+    topics. The map says which column is what, in which unit and frame, which rows are a trial, and
+    which payload was carried. `softcr identify --explain FILE` proposes one.
 
     Args:
-        recordings: bags and CSV files.
-        robot: first guess, by name or YAML file.
-        find: what is looked for with priors, at rest, separated by commas: stiffness, taper,
-            density, tip_mass, lever_arms, gains, offsets, registration, markers; or all.
-        hold_out: recordings that the result is judged by and not fitted to, with --find.
+        recordings: bags and CSV files; with --map also arrays.
+        robot: first guess, by name or YAML file; licher2025 when absent.
+        map: YAML file that says what the columns are.
+        explain: print a map for the first recording, as its columns suggest it, and end.
+        find: what is looked for with priors, separated by commas: stiffness, taper, density,
+            tip_mass, lever_arms, gains, offsets, registration, markers; with --motion also scale,
+            delay, lag, relaxation, hysteresis, creep; or all.
+        motion: fit to motions instead of rests.
+        hold_out: recordings, or names of trials, that the result is judged by and not fitted to,
+            with --find.
         anyway: write the robot file even if the recordings do not fit it.
         results: directory of the results.
 
@@ -73,17 +87,29 @@ def identify(
         UserError: the robot or a recording cannot be used, or the results cannot be written.
     """
     console = Console()
-    compile_kernels(console)
-    if find:
-        from softcr_tools import recorded_arm  # brings kernels with it
+    if explain:
+        from softcr_estimation.identification.proposed_map import proposed_map
 
-        held = list(hold_out or ())
-        guess, folder = load_robot(robot), results / "identification"
-        recorded_arm.run(guess, recordings, held, find, folder, console, anyway)
+        print(proposed_map(recordings[0], load_robot(robot) if robot else None), end="")
         return 0
-    if hold_out:
-        raise UserError("--hold-out: only with --find")
+    wanted = {"--map": map is not None, "--motion": motion, "--hold-out": bool(hold_out)}
+    if not find and any(wanted.values()):
+        given = ", ".join(name for name, used in wanted.items() if used)
+        raise UserError(f"{given}: only with --find; --find all looks for everything")
+    compile_kernels(console)
+    guess = load_robot(robot or "licher2025")
+    if find:
+        # they bring kernels with them
+        from softcr_estimation.identification.column_map import load_map
+        from softcr_estimation.identification.trials import read_parts
+        from softcr_tools import moving_arm, recorded_arm
+
+        known = load_map(map) if map is not None else None
+        parts = read_parts(recordings, hold_out or (), known, guess)
+        run_fit = moving_arm.run if motion else recorded_arm.run
+        run_fit(guess, *parts, find, results / "identification", console, anyway)
+        return 0
     from softcr_tools.identified_robot import run  # brings kernels with it
 
-    run(load_robot(robot), recordings, results / "identification", None, console, anyway)
+    run(guess, recordings, results / "identification", None, console, anyway)
     return 0

@@ -1,6 +1,6 @@
 """An arm found in recordings of it at rest, with how it was recorded: see `identify --find`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,13 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from softcr_estimation.identification import stages
+from softcr_estimation.identification.column_map import Trial
 from softcr_estimation.identification.misfits import Misfit, in_words, misfits, worst
+from softcr_estimation.identification.mistakes import mistakes
+from softcr_estimation.identification.trials import payload_of, rests_of
 from softcr_models.errors import UserError
 from softcr_models.identification.measured_groups import Group
+from softcr_models.identification.motion_fit import MotionFit, distances, loaded
 from softcr_models.identification.prior_fit import (
     PriorFit,
     centre_lines,
@@ -37,9 +41,9 @@ _TOLD = 0.5  # of a prior's variance: less was told by the recordings than by th
 
 
 def run(
-    robot: Robot,
-    recordings: Sequence[Path],
-    held_out: Sequence[Path],
+    first: Robot,
+    trials: Sequence[Trial],
+    held_out: Sequence[Trial],
     find: str,
     results: Path,
     console: Console,
@@ -53,16 +57,16 @@ def run(
     Raises:
         UserError: a recording cannot be used, has no rests, or does not fit such a robot.
     """
-    families = list(FAMILIES) if find.strip() == ALL else [w.strip() for w in find.split(",")]
-    fitted = _rests(recordings, robot)
-    judged = _rests(held_out, robot) if held_out else None
+    families, robot = families_of(find, FAMILIES), loaded(first, payload_of(trials))
+    fitted = rests_of(trials, robot)
+    judged = rests_of(held_out, robot) if held_out else None
     groups = [
         each
         for each in fitted_groups(robot, fitted)
         if np.isfinite(fitted.outputs[each.name]).any()
     ]
     if not groups:
-        raise UserError(f"{', '.join(map(str, recordings))}: nothing was measured at rest")
+        raise UserError("nothing was measured at rest")
     unknowns = unknowns_of(robot, families, groups)
     with directory_of_results(results) as directory:
         work = Work()
@@ -76,59 +80,99 @@ def run(
             fit = prior_fit(robot, fitted, groups, unknowns, tell)
         parts = {"fitted": fitted} | ({"held out": judged} if judged is not None else {})
         lines = [line for name, part in parts.items() for line in _judged(name, part, fit, groups)]
-        console.print(_table(robot, fit))
+        console.print(table_of(robot, fit))
         found = _misfits(robot, fitted, fit, groups)
         console.print(residuals(found, ", fitted"))
-        if bad := [each for each in found if each.bad]:
-            each = worst(bad)
-            line = (
-                f"the robot does not fit: {each.group.name} is "
-                f"{in_words(each.group, each.residual)} off; {stages.UNEXPLAINED}"
-            )
-            if not anyway:
-                raise UserError(line)
-            lines.append(f"warning: {line}")
+
+        def explain() -> Sequence[str]:
+            return mistakes("rest", fit.recorded.robot, whole_rows(fitted))
+
+        lines += refused(found, "", explain, anyway)
         if fit.lost:
             lines.append(f"warning: no steady state in {fit.lost} of {len(fitted)} rows")
-        little = [
-            unknown.name for unknown, told in zip(unknowns, fit.told, strict=True) if told < _TOLD
-        ]
-        if little:
-            lines.append(f"mostly as guessed, the recordings tell little of {', '.join(little)}")
         lines += [
             f"{one} and {other} are hardly told apart, correlation {value:.2f}"
             for one, other, value in fit.alike
         ]
         lines.append(_next(robot, fit, groups))
-        for line in lines:
-            say(console, line)
-        sources = ", ".join(map(str, recordings))
-        comments = [
-            f"Found by softcr from {sources}; first guess {robot.name}.",
-            *_told(fit),
-            *lines,
-        ]
-        stages.write_robot(fit.recorded.robot, directory / "identified.yaml", comments)
-        content = yaml.safe_dump(_as_content(fit.recorded), sort_keys=False)
-        (directory / "recorded.yaml").write_text(content, encoding="utf-8")
-        report = [
-            f"# {robot.name}, found in {sources}",
-            "",
-            *(f"- {line}" for line in comments[1:]),
-        ]
-        (directory / "report.md").write_text("\n".join(report) + "\n", encoding="utf-8")
+        unloaded = fit.recorded.robot.model_copy(update={"payload": first.payload})
+        write(directory, unloaded, as_content(fit.recorded), fit, trials, lines, console)
         _draw(fit, parts, groups, directory)
         point_latest_to(directory)
-    say(console, f"robot file: {directory / 'identified.yaml'}")
-    say(console, f"report: {directory / 'report.md'}")
     return fit
 
 
-def _rests(paths: Sequence[Path], robot: Robot) -> Recording:
-    static = stages.read_material(paths, robot).static
-    if not len(static):
-        raise UserError(f"{', '.join(map(str, paths))}: holds no configuration at rest")
-    return static
+def refused(
+    found: Sequence[Misfit], where: str, explain: Callable[[], Sequence[str]], anyway: bool
+) -> list[str]:
+    """Warnings of what does not fit, with the mistakes that would explain it.
+
+    Args:
+        found: what is left of each group.
+        where: what is said behind it.
+        explain: looks for mistakes in the recordings.
+        anyway: whether what does not fit is used all the same.
+
+    Raises:
+        UserError: it does not fit, and is not used anyway.
+    """
+    if not any(each.suspicious for each in found):
+        return []
+    told = "; ".join(explain())
+    if bad := [each for each in found if each.bad]:
+        each = worst(bad)
+        line = (
+            f"the robot does not fit: {each.group.name} is "
+            f"{in_words(each.group, each.residual)} off{where}; {told or stages.UNEXPLAINED}"
+        )
+        if not anyway:
+            raise UserError(line)
+        return [f"warning: {line}"]
+    return [f"warning: {told}"] if told else []
+
+
+def whole_rows(recording: Recording) -> Recording:
+    """The rows in which all was measured, of what was at all; no orientations."""
+    outputs = {
+        name: values for name, values in recording.outputs.items() if np.isfinite(values).any()
+    }
+    known = [np.isfinite(values).all(axis=1) for values in outputs.values()]
+    rows = np.all(known, axis=0)
+    return Recording(recording.inputs, outputs, recording.period, recording.run_in).rows(
+        rows, recording.run_in
+    )
+
+
+def families_of(find: str, known: Collection[str]) -> list[str]:
+    """Names of families, of what `--find` says."""
+    return list(known) if find.strip() == ALL else [word.strip() for word in find.split(",")]
+
+
+def write(
+    directory: Path,
+    robot: Robot,
+    recorded: Mapping[str, object],
+    fit: PriorFit | MotionFit,
+    trials: Sequence[Trial],
+    lines: Sequence[str],
+    console: Console,
+) -> None:
+    """Robot file, `recorded.yaml` and report of a fit; lines that judge it are said."""
+    little = [each.name for each, told in zip(fit.unknowns, fit.told, strict=True) if told < _TOLD]
+    lines = [*lines]
+    if little:
+        lines.append(f"mostly as guessed, the recordings tell little of {', '.join(little)}")
+    for line in lines:
+        say(console, line)
+    sources = ", ".join(each.name for each in trials)
+    comments = [f"Found by softcr from {sources}; first guess {robot.name}.", *_told(fit), *lines]
+    stages.write_robot(robot, directory / "identified.yaml", comments)
+    content = yaml.safe_dump(dict(recorded), sort_keys=False)
+    (directory / "recorded.yaml").write_text(content, encoding="utf-8")
+    report = [f"# {robot.name}, found in {sources}", "", *(f"- {line}" for line in comments[1:])]
+    (directory / "report.md").write_text("\n".join(report) + "\n", encoding="utf-8")
+    say(console, f"robot file: {directory / 'identified.yaml'}")
+    say(console, f"report: {directory / 'report.md'}")
 
 
 def _misfits(
@@ -149,7 +193,7 @@ def _judged(name: str, part: Recording, fit: PriorFit, groups: Sequence[Group]) 
     for group in groups:
         if group.name not in part.outputs:
             continue
-        off = np.linalg.norm(seen[group.name] - part.outputs[group.name], axis=1)
+        off = distances(seen[group.name] - part.outputs[group.name])
         if np.isfinite(off).any():
             told = in_words(group, float(np.nanmean(off)))
             lines.append(f"{name}: {group.name} {told} off on the mean of {len(part)} rows")
@@ -169,12 +213,13 @@ def _next(robot: Robot, fit: PriorFit, groups: Sequence[Group]) -> str:
     return f"a rest at {where} {inputs.unit} would tell most: {unknown.name} {told}"
 
 
-def _told(fit: PriorFit) -> list[str]:
+def _told(fit: PriorFit | MotionFit) -> list[str]:
     rows = zip(fit.unknowns, fit.values.values(), fit.deviations, strict=True)
     return [f"{each.name}: {value_in_words(each, value, float(std))}" for each, value, std in rows]
 
 
-def _table(robot: Robot, fit: PriorFit) -> Table:
+def table_of(robot: Robot, fit: PriorFit | MotionFit) -> Table:
+    """What was found of each unknown."""
     title = f"{robot.name}, with one standard deviation"
     table = Table("unknown", "found", "told by the recordings", title=title, box=box.SIMPLE_HEAD)
     for line, told in zip(_told(fit), fit.told, strict=True):
@@ -183,7 +228,8 @@ def _table(robot: Robot, fit: PriorFit) -> Table:
     return table
 
 
-def _as_content(recorded: Recorded) -> dict[str, list[float]]:
+def as_content(recorded: Recorded) -> dict[str, object]:
+    """How a robot was recorded, for `recorded.yaml`."""
     return {
         "gains": recorded.gains.tolist(),
         "offsets": recorded.offsets.tolist(),

@@ -69,7 +69,10 @@ def misfits(
             continue
         off = group.off(predicted[group.name][judged], measured)
         position = group.unit == "m"
-        centre = np.nanmean(measured, axis=0) if position else 0.0
+        seen = np.isfinite(measured).any(axis=0)  # cameras may see two coordinates alone
+        centre = np.zeros(3)
+        if position:
+            centre[seen] = np.nanmean(measured[:, seen], axis=0)
         size = max(rms(measured - centre), _RESTING * robot.length * position)
         # what diverges is infinitely far off
         lost = np.isfinite(measured).any(axis=1) & ~np.isfinite(off).any(axis=1)

@@ -144,27 +144,45 @@ def read_material(paths: Sequence[Path], robot: Robot) -> Material:
         UserError: a recording cannot be used or is not of such a robot, or there is neither rest
             nor motion in any.
     """
-    read = []
-    for path in paths:
-        one = (read_csv if _is_csv(path) else read_bag)(path, robot)
-        if isinstance(one, Signals):
-            outputs = {name: signal.values for name, signal in one.outputs.items()}
-            check_sizes(one.source, robot, one.inputs.values, outputs)
-        else:
-            check_sizes(str(path), robot, one.inputs, one.outputs)
-        read.append(one)
+    read = [read_one(path, robot) for path in paths]
     calm = calm_of(robot)
     parts = [part for one in read if isinstance(one, Signals) for part in stretches(one, calm)]
-    static = joined(
-        [*(one for one in read if isinstance(one, Recording)), *(rests(part) for part in parts)],
-        len(robot.actuators),
-    )
+    static = _joined(read, parts, robot)
     motions = [motion for part in parts if (motion := longest_motion(part)) is not None]
     longest = max(motions, key=lambda one: len(one) - one.recording.run_in, default=None)
     if longest is None and not len(static):
         sources = ", ".join(map(str, paths))
         raise UserError(f"{sources}: neither a rest of a second nor a motion of 2 s")
     return Material(static, longest, _different(robot))
+
+
+def read_one(path: Path, robot: Robot) -> Signals | Recording:
+    """What a bag, or a file ending in .csv, .txt or .tsv, holds of a robot.
+
+    Raises:
+        UserError: it cannot be used, or is not of such a robot.
+    """
+    one = (read_csv if _is_csv(path) else read_bag)(path, robot)
+    if isinstance(one, Signals):
+        outputs = {name: signal.values for name, signal in one.outputs.items()}
+        check_sizes(one.source, robot, one.inputs.values, outputs)
+    else:
+        check_sizes(str(path), robot, one.inputs, one.outputs)
+    return one
+
+
+def static_of(read: Sequence[Signals | Recording], robot: Robot) -> Recording:
+    """All configurations at rest of what was read; no rows without any."""
+    calm = calm_of(robot)
+    parts = [part for one in read if isinstance(one, Signals) for part in stretches(one, calm)]
+    return _joined(read, parts, robot)
+
+
+def _joined(
+    read: Sequence[Signals | Recording], parts: Sequence[Samples], robot: Robot
+) -> Recording:
+    at_rest = [one for one in read if isinstance(one, Recording)]
+    return joined([*at_rest, *(rests(part) for part in parts)], len(robot.actuators))
 
 
 def model_intervals(robot: Robot) -> int:

@@ -84,7 +84,7 @@ def stretches(signals: Signals, calm: np.ndarray | float = PRESSURE_CALM) -> lis
     whole = Recording(found[0], dict(zip(signals.outputs, found[1:], strict=True)), period)
     result = [
         Samples(signals.source, grid[rows], whole.rows(rows), signals.commands, calm)
-        for rows in _runs(known)
+        for rows in runs(known)
         if (rows.stop - rows.start) * period >= REST
     ]
     if not result:
@@ -99,7 +99,7 @@ def rests(samples: Samples) -> Recording:
     """A row for each time the robot stood still, means over the calmest second of it."""
     spread = _spread(samples, REST)
     width = len(samples) - len(spread) + 1
-    begins = [calm.start + int(np.argmin(spread[calm])) for calm in _runs(spread <= 1.0)]
+    begins = [calm.start + int(np.argmin(spread[calm])) for calm in runs(spread <= 1.0)]
     means = [samples.recording.rows(slice(begin, begin + width)) for begin in begins]
     recording = samples.recording
     return Recording(
@@ -133,9 +133,9 @@ def longest_motion(samples: Samples) -> Samples | None:
     """
     recording = samples.recording
     period = recording.period
-    resting = np.array([r.start for r in _runs(_spread(samples, REST) <= 1.0)], int)
+    resting = np.array([r.start for r in runs(_spread(samples, REST) <= 1.0)], int)
     longest: Samples | None = None
-    for calm in _runs(_spread(samples, BEGIN) <= 1.0):
+    for calm in runs(_spread(samples, BEGIN) <= 1.0):
         begin = calm.stop - 1  # the last calm window begins here
         later = resting[resting > begin]
         until = int(later[0] + REST / period) if len(later) else len(samples)
@@ -179,7 +179,7 @@ def _spread(samples: Samples, seconds: float) -> np.ndarray:
     return spread
 
 
-def _runs(flags: np.ndarray) -> list[slice]:
-    """Each run of True."""
+def runs(flags: np.ndarray) -> list[slice]:
+    """Each run of True in flags (T,)."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(int), [0]))))
     return [slice(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]

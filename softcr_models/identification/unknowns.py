@@ -36,15 +36,19 @@ class Unknown(NamedTuple):
         name: unlike every other's.
         unit: SI, or FACTOR.
         deviation: standard deviation of a first guess [unit; of a factor its logarithm's].
+        guess: what a factor multiplies, with `of` its unit; 1 of what is in the robot file.
+        of: SI unit; empty for a factor alone.
     """
 
     name: str
     unit: str
     deviation: float
+    guess: float = 1.0
+    of: str = ""
 
     def told(self, value: float) -> float:
-        """The factor of a logarithm; any other value as it is."""
-        return float(np.exp(value)) if self.unit == FACTOR else float(value)
+        """The factor of a logarithm, times its guess; any other value as it is."""
+        return self.guess * float(np.exp(value)) if self.unit == FACTOR else float(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,7 @@ class Recorded:
             [-; Pa, N, rad].
         position, rotation: (3,) place and rotation vector of the robot's base in the frame of the
             recorded positions [m, rad].
+        scale: of the recorded positions [-].
     """
 
     robot: Robot
@@ -64,6 +69,7 @@ class Recorded:
     offsets: np.ndarray
     position: np.ndarray
     rotation: np.ndarray
+    scale: float = 1.0
 
     def acting(self, inputs: np.ndarray) -> np.ndarray:
         """(T, m) inputs that act, of readings (T, m) [Pa, N]."""
@@ -78,28 +84,31 @@ class Recorded:
     def placed(self, positions: np.ndarray) -> np.ndarray:
         """(T, 3) positions in the frame of the recording, of those in the base frame [m]."""
         turned: np.ndarray = positions @ Rotation.from_rotvec(self.rotation).as_matrix().T
-        return self.position + turned
+        return self.position + self.scale * turned
 
 
 def unknowns_of(
-    robot: Robot, families: Sequence[str], groups: Sequence[Group]
+    robot: Robot,
+    families: Sequence[str],
+    groups: Sequence[Group],
+    known: Mapping[str, "Make"] | None = None,
 ) -> tuple[Unknown, ...]:
     """The unknowns of some families.
 
     Args:
         robot: the first guess.
-        families: names of FAMILIES.
+        families: names of those that are known.
         groups: that were recorded; only the markers among them have unknown places.
+        known: families by name; None: FAMILIES.
 
     Raises:
         UserError: there is no such family.
     """
+    known = FAMILIES if known is None else known
     for name in families:
-        if name not in FAMILIES:
-            raise UserError(f"{name}: not to be found; allowed are {', '.join(FAMILIES)}")
-    return tuple(
-        each for name in FAMILIES if name in families for each in FAMILIES[name](robot, groups)
-    )
+        if name not in known:
+            raise UserError(f"{name}: not to be found; allowed are {', '.join(known)}")
+    return tuple(each for name in known if name in families for each in known[name](robot, groups))
 
 
 def recorded_as(robot: Robot, values: Mapping[str, float]) -> Recorded:
@@ -122,6 +131,7 @@ def recorded_as(robot: Robot, values: Mapping[str, float]) -> Recorded:
         values.get("offset", 0.0) + own("offset_{}"),
         of_axes("base_{}"),
         of_axes("base_turn_{}"),
+        float(np.exp(values.get("scale", 0.0))),
     )
 
 
@@ -139,6 +149,8 @@ def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
             elif value is not None:
                 segment[place] = softer * value
         segment["density"] *= float(np.exp(values.get("density", 0.0)))
+        slower = float(np.exp(values.get("relaxation", 0.0)))
+        segment["relaxation_times"] = [slower * each for each in segment["relaxation_times"]]
     content["curvature_stiffness"] = robot.curvature_stiffness + values.get("stiffening", 0.0)
     content["neo_hookean"] = robot.neo_hookean + values.get("neo_hookean", 0.0)
     content["tip_mass"] = max(0.0, content["tip_mass"] + values.get("tip_mass", 0.0))
@@ -225,6 +237,8 @@ cameras, `markers` where the sensors of type pose sit."""
 
 def in_words(unknown: Unknown, value: float, deviation: float) -> str:
     """Value and standard deviation, for the eyes of a person."""
+    if unknown.of:
+        return f"{unknown.told(value):.4g} {unknown.of} +- {100 * deviation:.2g} %"
     if unknown.unit == FACTOR:
         return f"x {np.exp(value):.4g} +- {100 * deviation:.2g} %"
     shown: Any = {"m": (1e3, "mm"), "kg": (1e3, "g")}.get(unknown.unit, (1.0, unknown.unit))

@@ -1,0 +1,197 @@
+"""From what was read or told of an input to what acts on a rod: delay, lag, hysteresis, creep.
+
+Of an arm that was recorded in motion, beside what `unknowns` says of it at rest: the delay t_d of
+the inputs, actuators that follow them as
+
+    x'' = w^2 (u(t - t_d) - x) - 2 d w x',
+
+and, of chambers, the stops and the creep of a `pressure_chain`. What acts depends on the readings
+alone, so it is known along a whole trial before the rod moves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.signal import cont2discrete, lfilter, lfilter_zi
+
+from softcr_models.chain.acting import LARGEST_WEIGHTS
+from softcr_models.chain.memory import ChainMemory
+from softcr_models.errors import UserError
+from softcr_models.identification.measured_groups import Group
+from softcr_models.identification.unknowns import (
+    FACTOR,
+    FAMILIES,
+    Make,
+    Recorded,
+    Unknown,
+    recorded_as,
+)
+from softcr_models.robots.robot import Robot
+from softcr_models.rod.description import rod_inputs
+
+LAG_RATE, LAG_DAMPING, CREEP_TIME = 30.0, 1.0, 5.0
+"""First guesses: of the actuators' lag [rad/s], [-], of creep [s]."""
+STOPS = (0.03, 0.1, 0.3)
+"""Radii of the stops, shares of the inputs' largest range [-]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Actuation:
+    """How inputs act on a recorded robot in motion.
+
+    Attributes:
+        recorded: robot, gains and offsets of its inputs, registration.
+        delay: of the inputs [s]; negative where the positions' clock is late.
+        rate, damping: of the actuators' lag [rad/s], [-]; a rate of None: they follow at once.
+        radii, weights: (J,) of stops [Pa], [-].
+        creep_time, creep: [s], weight [-].
+        curves: (m,) by how much more a reading of an input's whole range acts than in proportion to
+            a small one [-]; empty: 0.
+    """
+
+    recorded: Recorded
+    delay: float = 0.0
+    rate: float | None = None
+    damping: float = LAG_DAMPING
+    radii: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()
+    creep_time: float = CREEP_TIME
+    creep: float = 0.0
+    curves: tuple[float, ...] = ()
+
+    def acting(self, readings: np.ndarray, period: float) -> np.ndarray:
+        """(T, m) inputs that act [Pa, N], of readings (T, m) so long apart [s], before which the
+        first one has stood for long."""
+        acts = readings
+        if self.delay:
+            times = period * np.arange(len(acts))
+            acts = np.stack([np.interp(times - self.delay, times, u) for u in acts.T], axis=1)
+        if self.rate is not None:
+            acts = _lagged(acts, self.rate, self.damping, period)
+        if self.curves:
+            limits = rod_inputs(self.recorded.robot)
+            acts = acts * (1.0 + np.array(self.curves) * acts / limits.high)
+        acts = self.recorded.acting(acts)
+        if not any(self.weights) and not self.creep:
+            return acts
+        count, stops = acts.shape[1], len(self.radii)
+        memory = ChainMemory(count, self.radii, (self.creep_time,))
+        past = memory.along(memory.begin(acts[0]), np.ascontiguousarray(acts)[None], period)[0]
+        stopped = past[:, : count * stops].reshape(len(acts), count, stops)
+        pushed = stopped @ np.array(self.weights)
+        changed: np.ndarray = acts - pushed + self.creep * past[:, count * stops :]
+        return changed
+
+
+def _lagged(inputs: np.ndarray, rate: float, damping: float, period: float) -> np.ndarray:
+    """(T, m) exactly, of inputs linear between samples."""
+    numerator, denominator = _filter(rate, damping, period)
+    begin = lfilter_zi(numerator, denominator)[:, None] * inputs[0]
+    lagged: np.ndarray = lfilter(numerator, denominator, inputs, axis=0, zi=begin)[0]
+    return lagged
+
+
+@lru_cache(maxsize=256)
+def _filter(rate: float, damping: float, period: float) -> tuple[np.ndarray, np.ndarray]:
+    lag = [rate * rate], [1.0, 2.0 * damping * rate, rate * rate]
+    numerator, denominator, _ = cont2discrete(lag, period, method="foh")
+    return numerator.ravel(), denominator
+
+
+def actuation_as(robot: Robot, values: Mapping[str, float]) -> Actuation:
+    """A robot and its recording in motion at values of unknowns, by name; absent ones are zero.
+
+    Raises:
+        UserError: a robot that cannot be, or stops that leave nothing of the inputs.
+    """
+    weights = tuple(values.get(name, 0.0) for name in _stops())
+    if sum(map(abs, weights)) > LARGEST_WEIGHTS:
+        raise UserError(f"hysteresis: weights {weights}: must be {LARGEST_WEIGHTS} together")
+    rate = LAG_RATE * float(np.exp(values["lag_rate"])) if "lag_rate" in values else None
+    return Actuation(
+        recorded_as(robot, values),
+        values.get("delay", 0.0),
+        rate,
+        LAG_DAMPING * float(np.exp(values.get("lag_damping", 0.0))),
+        _radii(robot) if any(weights) else (),
+        weights if any(weights) else (),
+        CREEP_TIME * float(np.exp(values.get("creep_time", 0.0))),
+        values.get("creep", 0.0),
+        tuple(values.get(f"curve_{k + 1}", 0.0) for k in range(len(robot.actuators)))
+        if "curve_1" in values
+        else (),
+    )
+
+
+def chain_of(actuation: Actuation) -> dict[str, object] | None:
+    """The section `pressure_chain` of a robot file that acts likewise; None without such."""
+    if not any(actuation.weights) and not actuation.creep:
+        return None
+    values = {f"hysteresis_{j + 1}": weight for j, weight in enumerate(actuation.weights)}
+    chain: dict[str, object] = {}
+    if actuation.weights:
+        chain["hysteresis_radii"] = list(actuation.radii)
+    if actuation.creep:
+        chain["creep_time"] = actuation.creep_time
+        values["creep"] = actuation.creep
+    return chain | {"values": values}
+
+
+def _stops() -> list[str]:
+    return [f"hysteresis_{j + 1}" for j in range(len(STOPS))]
+
+
+def _radii(robot: Robot) -> tuple[float, ...]:
+    limits = rod_inputs(robot)
+    span = float(np.max(np.asarray(limits.high) - limits.low))
+    return tuple(share * span for share in STOPS)
+
+
+def _delay(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown("delay", "s", 0.03)]
+
+
+def _lag(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [
+        Unknown("lag_rate", FACTOR, 1.0, LAG_RATE, "rad/s"),
+        Unknown("lag_damping", FACTOR, 0.3, LAG_DAMPING, "of critical"),
+    ]
+
+
+def _relaxation(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown("relaxation", FACTOR, 0.7)]
+
+
+def _hysteresis(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [] if robot.tendons else [Unknown(name, "-", 0.1) for name in _stops()]
+
+
+def _creep(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    if robot.tendons:
+        return []
+    return [Unknown("creep", "-", 0.1), Unknown("creep_time", FACTOR, 0.5, CREEP_TIME, "s")]
+
+
+def _curves(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown(f"curve_{k + 1}", "-", 0.2) for k in range(len(robot.actuators))]
+
+
+def _scale(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown("scale", FACTOR, 0.05)]
+
+
+FAMILIES_IN_MOTION: Mapping[str, Make] = {
+    **FAMILIES,
+    "scale": _scale,
+    "curves": _curves,
+    "delay": _delay,
+    "lag": _lag,
+    "relaxation": _relaxation,
+    "hysteresis": _hysteresis,
+    "creep": _creep,
+}
+"""Name -> what is unknown of a motion: what is at rest, `scale` of the positions, `delay` of the
+inputs, `lag` of the actuators, `relaxation` times of the material, `hysteresis` and `creep` of
+chambers."""

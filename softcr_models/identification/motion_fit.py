@@ -1,0 +1,548 @@
+"""Unknowns of a recorded arm in motion: their most probable values, many candidates at a time.
+
+Windows of some seconds are simulated from steady states; at their beginning they are not judged,
+until what differs there has died out. All windows of all candidates are one batch, so a derivative
+by all unknowns, or a choice among damped steps or first guesses, costs one simulation of a batch.
+A candidate of which the rod is lost has a large, finite error.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from softcr_models.errors import UserError
+from softcr_models.identification.actuation import Actuation, actuation_as
+from softcr_models.identification.identifiable import content_of
+from softcr_models.identification.measured_groups import Group, seen
+from softcr_models.identification.rod_identification import Work
+from softcr_models.identification.unknowns import FACTOR, Recorded, Unknown
+from softcr_models.prediction import RodPrediction
+from softcr_models.robots.robot import Robot
+from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
+
+INTERVALS = 8
+"""Of the whole rod, and two of each segment, at least."""
+RUN_IN, JUDGED = 1.5, 4.0
+"""Of a window: not judged, judged [s]."""
+MOST_WINDOWS = 48
+STARTS = 12
+"""First guesses that are tried, drawn from the priors but for one."""
+_LIKELY = 0.5  # of the priors' deviations: how far they are drawn
+_CORRELATED = 0.25  # errors so far apart count as independent [s]
+_ROUNDS = 3  # of estimated noise
+_STEPS = 12  # of a search
+_FIRST_STEPS = 3  # likewise, of a search among first guesses
+_DAMPINGS = (0.01, 1.0, 30.0, 1e3)  # tried at once, times the one that succeeded last
+_STEP = 0.02  # of a deviation, for differences
+_DONE = 1e-3  # of the cost: a smaller gain ends a search
+_FINEST = 1e-6  # noise that is believed [m]
+_LOST = 0.5  # of the rod's length: error where the rod is lost
+_CHUNK = 64  # steps between two looks at the states
+_PAST = 1.5  # measured before a start that its state is fitted to [s]
+_RECENT = 0.1  # of them, e-folding time of their weights [s]
+_OFF = 0.1  # of an input's range: how far what acts may be off at a start
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """One trial on an even grid.
+
+    Attributes:
+        name: of it.
+        inputs: (T, m) readings [Pa, N].
+        outputs: (T, 3) by name of group; NaN where nothing was measured.
+        period: [s].
+        payload: at the tip [kg].
+    """
+
+    name: str
+    inputs: np.ndarray
+    outputs: Mapping[str, np.ndarray]
+    period: float
+    payload: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+class Window(NamedTuple):
+    """Rows of a motion: its number, the first row, how many, and how many are not judged."""
+
+    motion: int
+    begin: int
+    rows: int
+    run_in: int
+
+
+@dataclass(frozen=True, eq=False)
+class MotionFit:
+    """What was found.
+
+    Attributes:
+        unknowns: (P,) that were looked for.
+        values: by name.
+        covariance: (P, P), priors and estimated noises taken as true.
+        actuation: robot, recording and actuators at these values.
+        noise: by name of group, estimated: root mean square of a number [m].
+        lost: windows in which the rod is lost.
+        windows: that were fitted to.
+    """
+
+    unknowns: tuple[Unknown, ...]
+    values: Mapping[str, float]
+    covariance: np.ndarray
+    actuation: Actuation
+    noise: Mapping[str, float]
+    lost: int
+    windows: int
+
+    @property
+    def recorded(self) -> Recorded:
+        """Robot and recording."""
+        return self.actuation.recorded
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """(P,) standard deviations."""
+        deviations: np.ndarray = np.sqrt(self.covariance.diagonal())
+        return deviations
+
+    @property
+    def told(self) -> np.ndarray:
+        """(P,) the share of each prior's variance that the recording took away; 0: nothing."""
+        priors = np.array([each.deviation for each in self.unknowns])
+        return 1.0 - (self.deviations / priors) ** 2
+
+
+def motion_fit(
+    robot: Robot,
+    motions: Sequence[Motion],
+    groups: Sequence[Group],
+    unknowns: Sequence[Unknown],
+    work: Work | None = None,
+    seed: int = 0,
+) -> MotionFit:
+    """The most probable values of unknowns.
+
+    Args:
+        robot: the first guess.
+        motions: trials of one period.
+        groups: of them that are fitted to.
+        unknowns: that are looked for.
+        work: told what is done.
+        seed: of the first guesses.
+
+    Raises:
+        UserError: no trial is long enough for a window.
+    """
+    search = _Search(robot, motions, tuple(groups), tuple(unknowns), work or Work())
+    values = search.first(np.random.default_rng(seed))
+    for _ in range(_ROUNDS):
+        values = search.best(values, _STEPS)
+        search.estimate_noise(values)
+    residual, jacobian = search.both(values)
+    del residual
+    found = search.by_name(values)
+    return MotionFit(
+        search.unknowns,
+        found,
+        np.linalg.inv(jacobian.T @ jacobian),
+        actuation_as(robot, found),
+        {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)},
+        search.lost,
+        len(search.windows),
+    )
+
+
+def windows_of(motions: Sequence[Motion], most: int = MOST_WINDOWS) -> list[Window]:
+    """Windows of equal length, evenly chosen among all that follow each other.
+
+    Raises:
+        UserError: no motion is long enough for one.
+    """
+    period = motions[0].period
+    run_in, judged = round(RUN_IN / period), max(2, round(JUDGED / period))
+    longest = max(map(len, motions))
+    judged = min(judged, longest - run_in)
+    if judged < max(2, round(1.0 / period)):
+        raise UserError(
+            f"the longest trial lasts {longest * period:.2g} s: {RUN_IN + 1.0:g} s are needed for "
+            "a fit in motion"
+        )
+    found = [
+        Window(number, begin, run_in + judged, run_in)
+        for number, each in enumerate(motions)
+        for begin in range(0, len(each) - run_in - judged + 1, judged)
+    ]
+    chosen = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))
+    return [found[place] for place in chosen.tolist()]
+
+
+class Simulation:
+    """Rods of one first guess, of any values, along windows of motions."""
+
+    def __init__(
+        self, robot: Robot, motions: Sequence[Motion], groups: Sequence[Group],
+        work: Work | None = None,
+    ) -> None:  # fmt: skip
+        self.robot, self.motions, self.groups = robot, motions, tuple(groups)
+        self._work = work or Work()
+        self._near: dict[tuple[int, int], np.ndarray] = {}  # states at rest, where windows begin
+
+    @property
+    def whole(self) -> list[Window]:
+        """A window for each motion, all of it."""
+        return [Window(number, 0, len(each), 0) for number, each in enumerate(self.motions)]
+
+    def measured(self, windows: Sequence[Window]) -> np.ndarray:
+        """(W, L, G, 3); NaN where nothing was measured or is judged."""
+        longest = max(each.rows for each in windows)
+        found = np.full((len(windows), longest, len(self.groups), 3), np.nan)
+        for place, (number, begin, rows, run_in) in enumerate(windows):
+            outputs = self.motions[number].outputs
+            for g, group in enumerate(self.groups):
+                if group.name in outputs:
+                    part = outputs[group.name][begin + run_in : begin + rows]
+                    found[place, run_in : run_in + len(part), g] = part
+        return found
+
+    def along(
+        self,
+        candidates: Sequence[Actuation | None],
+        windows: Sequence[Window],
+        starts: np.ndarray | None = None,
+        pushed: np.ndarray | None = None,
+        kept: Sequence[int] = (),
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What is seen along windows.
+
+        Args:
+            candidates: C, None for one that cannot be.
+            windows: W.
+            starts: (C, W, nx) states at their begin; None: steady ones under what acts there.
+            pushed: (C, W, m) added to what acts [Pa, N].
+            kept: rows of the windows of which the states are returned.
+
+        Returns:
+            (C, W, L, G, 3) positions as recorded, NaN where a rod is lost; (C, W, K, nx) states.
+        """
+        longest = max(each.rows for each in windows)
+        shape = len(candidates), len(windows), longest, len(self.groups), 3
+        found = np.full(shape, np.nan)
+        size = _rod(self.robot).state_size
+        states = np.full((len(candidates), len(windows), len(kept), size), np.nan)
+        bodies: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        keys = [None if each is None else _body_of(each.recorded.robot) for each in candidates]
+        for c, key in enumerate(keys):
+            for w, window in enumerate(windows if key is not None else ()):
+                bodies[f"{self.motions[window.motion].payload} {key}"].append((c, w))
+        read: dict[tuple[int, int], np.ndarray] = {}
+        for lanes in bodies.values():
+            self._together(candidates, windows, lanes, starts, pushed, kept, read, found, states)
+        return found, states
+
+    def _together(
+        self, candidates, windows, lanes, starts, pushed, kept, read, found, states
+    ):  # fmt: skip
+        """Lanes (candidate, window) of one body, into `found` and `states`."""
+        longest, period = found.shape[2], self.motions[0].period
+        payload = self.motions[windows[lanes[0][1]].motion].payload
+        owners = list(dict.fromkeys(c for c, _ in lanes))
+        models = {c: _model(loaded(candidates[c].recorded.robot, payload)) for c in owners}
+        model = models[owners[0]]
+        levels = np.empty((len(lanes), longest, model.input_size))
+        for lane, (c, w) in enumerate(lanes):
+            window = windows[w]
+            if (c, window.motion) not in read:
+                inputs = self.motions[window.motion].inputs
+                read[c, window.motion] = candidates[c].acting(inputs, period)
+            part = read[c, window.motion][window.begin : window.begin + longest]
+            levels[lane, : len(part)], levels[lane, len(part) :] = part, part[-1]
+            if pushed is not None:
+                levels[lane] += pushed[c, w]
+        now = np.empty((len(lanes), model.state_size))
+        for lane, (c, w) in enumerate(lanes):
+            if starts is not None:
+                now[lane] = starts[c, w]
+                continue
+            now[lane] = np.nan
+            with suppress(EquilibriumError):
+                place = windows[w].motion, windows[w].begin
+                near = self._near.get(place)
+                now[lane] = self._near[place] = model.rod.equilibrium(levels[lane, 0], near=near)
+        alive = np.isfinite(now).all(axis=1)
+        rest = np.zeros(model.state_size)
+        parameters = np.tile(model.nominal_parameters, (len(lanes), 1))
+        for begin in range(0, longest, _CHUNK):
+            rows = range(begin, min(begin + _CHUNK, longest))
+            path = np.full((len(rows), *now.shape), np.nan)
+            for k, row in enumerate(rows):
+                if row:
+                    now[~alive] = rest
+                    before, after = levels[:, row - 1].copy(), levels[:, row].copy()
+                    before[~alive] = after[~alive] = 0.0
+                    now = model.step(now, before, after, parameters, period)
+                    alive &= np.isfinite(now).all(axis=1)
+                path[k, alive] = now[alive]
+            self._look(candidates, models, lanes, rows, path, levels, found)
+            for place, row in enumerate(kept):
+                if row in rows:
+                    for lane, (c, w) in enumerate(lanes):
+                        states[c, w, place] = path[row - begin, lane]
+            self._work.spend(_SECONDS * len(rows) * len(lanes) * model.rod.total_intervals)
+
+    def _look(self, candidates, models, lanes, rows, path, levels, found):
+        """Fills `found` with what is seen of a path (K, lanes, nx)."""
+        owner = np.array([c for c, _ in lanes])
+        part = slice(rows.start, rows.stop)
+        for c, model in models.items():
+            mine = np.flatnonzero(owner == c)
+            states = path[:, mine].reshape(-1, path.shape[2])
+            acts = np.moveaxis(levels[mine, part], 1, 0).reshape(len(states), -1)
+            known = np.isfinite(states).all(axis=1)
+            if not known.any():
+                continue
+            values = seen(model, self.groups, states[known], acts[known])
+            for g, group in enumerate(self.groups):
+                whole = np.full((len(states), 3), np.nan)
+                whole[known] = candidates[c].recorded.as_recorded(group, values[group.name])
+                whole = whole.reshape(len(rows), len(mine), 3)
+                for place, lane in enumerate(mine.tolist()):
+                    found[c, lanes[lane][1], part, g] = whole[:, place]
+
+    def from_true_starts(
+        self, actuation: Actuation, noise: Mapping[str, float], horizon: float, every: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions from states that agree with what was measured just before.
+
+        At each start a rod has run from the beginning of its trial, and for `_PAST` under inputs
+        that are off by what makes it agree best with the samples of that time, most with the last
+        ones. Inputs stay so far off.
+
+        Args:
+            actuation: that is judged.
+            noise: by name of group [m].
+            horizon: of a prediction [s].
+            every: from one start to the next [s].
+
+        Returns:
+            (S, H, G, 3) predicted, and measured, 1 ... H periods after the starts.
+        """
+        period = self.motions[0].period
+        past, ahead = max(2, round(_PAST / period)), max(1, round(horizon / period))
+        step = max(1, round(every / period))
+        rows = list(range(past, max(map(len, self.motions)) - past - ahead, step))
+        _, path = self.along([actuation], self.whole, kept=rows)
+        places = [
+            (number, k)
+            for number, motion in enumerate(self.motions)
+            for k, row in enumerate(rows)
+            if row + past + ahead < len(motion)
+        ]
+        starts = [Window(number, rows[k], past + ahead + 1, 0) for number, k in places]
+        if not starts:
+            return (np.empty((0, ahead, len(self.groups), 3)),) * 2
+        measured = self.measured(starts)
+        at = np.array([path[0, number, k] for number, k in places])[None]
+        spans = _OFF * _spans(self.robot)
+        recent = np.exp(-0.5 * period * np.arange(past, -1, -1) / _RECENT)
+        sizes = np.array([max(0.1 * noise[each.name], _FINEST) for each in self.groups])
+        weights = recent[:, None, None] / sizes[:, None]
+        off = np.zeros((len(starts), len(spans)))
+        for _ in range(2):
+            pushes = np.stack([off, *(off + 0.05 * row for row in np.diag(spans))])
+            lanes = np.repeat(at, len(pushes), axis=0)
+            short = [each._replace(rows=past + 1) for each in starts]
+            paths, _ = self.along([actuation] * len(pushes), short, lanes, pushes)
+            for s in range(len(starts)):
+                left = (weights * (paths[0, s] - measured[s, : past + 1])).ravel()
+                slopes = (weights * (paths[1:, s] - paths[0, s])).reshape(len(spans), -1) / 0.05
+                known = np.isfinite(left) & np.isfinite(slopes).all(axis=0)
+                square = slopes[:, known] @ slopes[:, known].T + np.eye(len(spans))
+                gradient = slopes[:, known] @ left[known] + off[s] / spans
+                off[s] -= spans * np.linalg.solve(square, gradient)
+        found, _ = self.along([actuation], starts, at, off[None])
+        return found[0, :, past + 1 :], measured[:, past + 1 :]
+
+
+class _Search:
+    """Cost and derivative of one fit.
+
+    Attributes:
+        unknowns: (P,).
+        groups: (G,).
+        windows: that are fitted to.
+        noise: (G,) of a number [m].
+        lost: windows in which the rod is lost, at the last values that were evaluated.
+    """
+
+    def __init__(
+        self, robot: Robot, motions: Sequence[Motion], groups: tuple[Group, ...],
+        unknowns: tuple[Unknown, ...], work: Work,
+    ) -> None:  # fmt: skip
+        self.unknowns, self.groups = unknowns, groups
+        self.windows, self.lost = windows_of(motions), 0
+        self._robot, self._work = robot, work
+        self._simulation = Simulation(robot, motions, groups, work)
+        self._measured = self._simulation.measured(self.windows)
+        self._priors = np.array([each.deviation for each in unknowns])
+        extent = _rms(self._measured - _centre(self._measured))
+        self._lost = np.maximum(_LOST * robot.length, 2.0 * extent)
+        least = [max(each.noise, _FINEST) for each in groups]
+        self.noise = np.maximum(least, 0.1 * extent)
+        self._thinned = np.sqrt(min(1.0, motions[0].period / _CORRELATED))
+        rows, lanes = self.windows[0].rows, len(self.windows)
+        intervals = _rod(robot).total_intervals
+        self._seconds = _SECONDS * rows * lanes * intervals  # of a candidate
+        self._expect(STARTS + 2 * _FIRST_STEPS * self._a_step + _ROUNDS * _STEPS * self._a_step)
+
+    @property
+    def _a_step(self) -> int:
+        return 1 + len(self.unknowns) + len(_DAMPINGS)
+
+    def _expect(self, candidates: int) -> None:
+        self._work.expect(self._seconds * candidates)
+
+    def by_name(self, values: np.ndarray) -> dict[str, float]:
+        """Of values (P,)."""
+        names = (each.name for each in self.unknowns)
+        return dict(zip(names, values.tolist(), strict=True))
+
+    def first(self, draws: np.random.Generator) -> np.ndarray:
+        """(P,) where a search should begin: the best of some first guesses."""
+        factors = np.array([each.unit == FACTOR for each in self.unknowns])
+        spread = _LIKELY * factors * self._priors
+        guesses = spread * draws.standard_normal((STARTS, len(self.unknowns)))
+        guesses[0] = 0.0
+        costs = (self.residuals(guesses) ** 2).sum(axis=1)
+        order = np.argsort(costs)
+        begun = [self.best(guesses[place], _FIRST_STEPS) for place in order[:2].tolist()]
+        ends = (self.residuals(np.array(begun)) ** 2).sum(axis=1)
+        return begun[int(np.argmin(ends))]
+
+    def best(self, values: np.ndarray, steps: int) -> np.ndarray:
+        """(P,) of the least cost, from other ones, in so many steps at most."""
+        damping = 1.0
+        for number in range(steps):
+            residual, jacobian = self.both(values)
+            square, gradient = jacobian.T @ jacobian, jacobian.T @ residual
+            cost = residual @ residual
+            tried = np.array([
+                values - np.linalg.solve(square + d * np.diag(1.0 / self._priors**2), gradient)
+                for d in damping * np.array(_DAMPINGS)
+            ])  # fmt: skip
+            costs = (self.residuals(tried) ** 2).sum(axis=1)
+            chosen = int(np.argmin(costs))
+            if costs[chosen] < cost:
+                values = tried[chosen]
+                damping = float(np.clip(damping * _DAMPINGS[chosen], 1e-4, 1e6))
+            if cost - costs[chosen] < _DONE * cost:
+                self._work.expected -= self._seconds * self._a_step * (steps - number - 1)
+                break
+        return values
+
+    def estimate_noise(self, values: np.ndarray) -> None:
+        """From what values (P,) leave of each group."""
+        rms = _rms(self._seen(values[None])[0] - self._measured)
+        self.noise = np.maximum(rms, [max(each.noise, _FINEST) for each in self.groups])
+
+    def both(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(R,) residual of values (P,), and (R, P) its derivative."""
+        steps = _STEP * self._priors
+        found = self.residuals(np.vstack((values, values + np.diag(steps))))
+        return found[0], (found[1:] - found[0]).T / steps
+
+    def residuals(self, candidates: np.ndarray) -> np.ndarray:
+        """(C, R) of values (C, P): weighted errors, then how far off the first guess they are."""
+        off = self._seen(candidates) - self._measured
+        lost = np.isnan(off) & np.isfinite(self._measured)
+        self.lost = int(lost[0].any(axis=(1, 2, 3)).sum())
+        off = np.where(lost, self._lost[:, None], off) / self.noise[:, None]
+        off = np.where(np.isfinite(self._measured), self._thinned * off, 0.0)
+        return np.hstack((off.reshape(len(candidates), -1), candidates / self._priors))
+
+    def _seen(self, candidates: np.ndarray) -> np.ndarray:
+        made: list[Actuation | None] = []
+        for values in candidates:
+            try:
+                made.append(actuation_as(self._robot, self.by_name(values)))
+            except UserError:  # no robot is like that
+                made.append(None)
+        return self._simulation.along(made, self.windows)[0]
+
+
+def _centre(values: np.ndarray) -> np.ndarray:
+    """(G, 3) means of values (W, L, G, 3) that are known; 0 of what never is."""
+    known = np.isfinite(values)
+    mean: np.ndarray = np.where(known, values, 0.0).sum(axis=(0, 1)) / np.maximum(
+        known.sum(axis=(0, 1)), 1
+    )
+    return mean
+
+
+def _rms(values: np.ndarray) -> np.ndarray:
+    """(G,) root mean squares of numbers (W, L, G, 3) that are known."""
+    known = np.isfinite(values)
+    total = (np.where(known, values, 0.0) ** 2).sum(axis=(0, 1, 3))
+    rms: np.ndarray = np.sqrt(total / np.maximum(known.sum(axis=(0, 1, 3)), 1))
+    return rms
+
+
+def distances(off: np.ndarray) -> np.ndarray:
+    """(...) lengths of errors (..., 3), over the coordinates that were measured; NaN without."""
+    known = np.isfinite(off)
+    squares = np.where(known, off, 0.0) ** 2
+    return np.where(known.any(axis=-1), np.sqrt(squares.sum(axis=-1)), np.nan)
+
+
+def loaded(robot: Robot, mass: float) -> Robot:
+    """A robot that carries a point mass [kg] at its tip cap's outer face, beside its payload.
+
+    Raises:
+        UserError: it cannot carry one.
+    """
+    if not mass:
+        return robot
+    content = content_of(robot)
+    carried, here = robot.payload, (0.0, 0.0, robot.tip_cap_length)
+    if carried is None or not carried.mass:
+        content["payload"] = {"mass": mass, "centre_of_mass": here}
+    else:
+        whole = carried.mass + mass
+        centre = (carried.mass * np.array(carried.centre_of_mass) + mass * np.array(here)) / whole
+        content["payload"] = carried.model_dump() | {
+            "mass": whole, "centre_of_mass": tuple(centre.tolist()),
+        }  # fmt: skip
+    return Robot.model_validate(content)
+
+
+_SECONDS = 2e-6
+"""Of a usual machine, for a step of one interval of a rod among many."""
+
+
+def _spans(robot: Robot) -> np.ndarray:
+    limits = [
+        robot.tension_limits if each.type == "tendon" else robot.pressure_limits
+        for each in robot.actuators
+    ]
+    return np.array([each.maximum - each.minimum for each in limits])
+
+
+def _body_of(robot: Robot) -> str:
+    """What of a robot its motion depends on."""
+    content = content_of(robot)
+    del content["sensors"]
+    return json.dumps(content, sort_keys=True)
+
+
+def _rod(robot: Robot) -> CosseratRod:
+    return CosseratRod(robot, max(2, -(-INTERVALS // len(robot.segments))))
+
+
+def _model(robot: Robot) -> RodPrediction:
+    return RodPrediction(_rod(robot), single_precision=False)

@@ -1,0 +1,298 @@
+"""Models of one recorded arm, fitted to some of its trials, predict the others.
+
+A rod fitted by `identify --motion`, a Koopman model and a linear ARX model as of
+`recordings/koopman`, a linear map of the inputs, and the mean pose. Whole trials are predicted from
+their beginning, knowing the inputs alone, and 2 s and 0.5 s from each of many starts, where the
+outputs up to the start are known too: an ARX model has its delays, the rod a state that agrees with
+the last samples.
+
+Without a map and a robot, the file is that of Bruder et al., see `recordings/koopman`: regulator
+commands [V] and the tip in a plane [cm]. Its robot is a first guess of ours, with chambers where
+the static linear map of the trials has them; what was published of the arm is not used.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from softcr_estimation.identification.column_map import ColumnMap, load_map
+from softcr_estimation.identification.motion_errors import (
+    EVERY,
+    measured_groups,
+    true_starts,
+    whole_trials,
+)
+from softcr_estimation.identification.trials import motions_of, read_parts
+from softcr_models.errors import UserError
+from softcr_models.identification.actuation import FAMILIES_IN_MOTION
+from softcr_models.identification.measured_groups import Group
+from softcr_models.identification.motion_fit import Motion, distances, motion_fit
+from softcr_models.identification.unknowns import unknowns_of
+from softcr_models.robots.robot import Robot, load_robot
+from softcr_runtime.console.panels import panels
+from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.koopman.lifted_model import KoopmanModel, Trial, identified, ridge_regression
+from softcr_studies.koopman.selection import select
+from softcr_studies.recordings.koopman import CANDIDATES, DELAYS, MOST_FOLDS
+
+ROD, STATIC, MEAN = "rod", "static linear map", "mean pose"
+METHODS = (ROD, *CANDIDATES, STATIC, MEAN)
+HORIZONS = (2.0, 0.5)
+"""Of predictions from true starts, the longest one first [s]."""
+FIND = "stiffness,gains,offsets,registration,scale,curves,delay,lag,relaxation,hysteresis,creep"
+BRUDER = {
+    "time": {"column": "t"},
+    "inputs": [{"column": f"u_{k + 1}", "unit": "V", "gain": 1e4} for k in range(3)],
+    "positions": {"tip": {"columns": ["y_1", "y_2"], "unit": "cm"}},
+    "frame": {"axes": ["x", "y"]},
+}
+"""Column map of the file; 7 V are 0.7 bar to the robot, whatever they are to the arm."""
+_GUESS = {
+    "name": "bruder_guess",
+    "length": 0.27,
+    "outer_diameter": 0.05,
+    "inner_diameter": 0.0,
+    "density": 400.0,
+    "bending_compliance": 6.0,
+    "dilatation_compliance": 0.003,
+    "relaxation_times": [0.1] * 6,
+    "tip_mass": 0.05,
+    "base_orientation": [np.pi, 0.0, 0.0],
+    "sensor_to_base_cap": 0.0,
+    "base_cap_length": 0.0,
+    "tip_cap_length": 0.0,
+    "pressure_limits": {"minimum": 0.0, "maximum": 7e4, "maximum_rate": 1e6},
+}
+_BEFORE = max(DELAYS) + 1  # samples that a prediction of a whole trial may know of it
+_ALL = "all trials"
+_DRAWN = 40.0  # of a trial [s]
+
+
+class Settings(StudySettings):
+    """Which recording, what is known of it, and what is predicted."""
+
+    data: str = Field("", description="file of the recording")
+    map: str = Field("", description="column map of the file; empty: that of Bruder et al.")
+    robot: str = Field("", description="first guess of the robot; empty: of Bruder et al.")
+    find: str = Field(FIND, description="what is fitted of the rod, separated by commas")
+    hold_out: str = Field(
+        "", description="trials to predict, separated by commas; empty: every fourth"
+    )
+
+
+def parts_of(settings: Settings) -> tuple[Robot, list[Motion], list[Motion], tuple[Group, ...]]:
+    """The robot's first guess, motions to fit to and to predict, and what was measured.
+
+    Raises:
+        UserError: the recording, map or robot cannot be used, or nothing is left to fit to.
+    """
+    known = load_map(Path(settings.map)) if settings.map else ColumnMap.model_validate(BRUDER)
+    robot = load_robot(settings.robot) if settings.robot else _guess([0.0, 2.0, 4.0])
+    path, names = Path(settings.data), [w.strip() for w in settings.hold_out.split(",") if w]
+    trials, judged = read_parts([path], names, known, robot)
+    if not judged:
+        judged = trials[4::4]
+        trials = [each for number, each in enumerate(trials) if not number or number % 4]
+    if not judged:
+        raise UserError(f"{path}: {len(trials)} trials: 5 are needed to hold every fourth out; or "
+                        "name trials with --hold-out")  # fmt: skip
+    fitted, held = motions_of(trials, judged), motions_of(judged, trials)
+    groups = measured_groups(robot, fitted)
+    if not settings.robot:
+        slopes, _ = _static(fitted, groups)
+        # a chamber pushes the tip away from it; x and y of a hanging arm are columns 1 and 2
+        robot = _guess(np.arctan2(-slopes[1], -slopes[0]).tolist())
+    return robot, fitted, held, groups
+
+
+def _guess(angles: Sequence[float]) -> Robot:
+    chambers = [
+        {"type": "chamber", "name": f"chamber_{k + 1}", "angle": angle, "area": 2e-4,
+         "lever_arm": 0.018}
+        for k, angle in enumerate(angles)
+    ]  # fmt: skip
+    return load_robot("licher2025").replace(**_GUESS, actuators=chambers)
+
+
+def outputs_of(motion: Motion, groups: Sequence[Group]) -> np.ndarray:
+    """(T, G, 3) what was measured [m]; coordinates that never were are NaN."""
+    nothing = np.full((len(motion), 3), np.nan)
+    return np.stack([motion.outputs.get(each.name, nothing) for each in groups], axis=1)
+
+
+def _columns(motions: Sequence[Motion], groups: Sequence[Group]) -> np.ndarray:
+    """(G, 3) which coordinates are measured in all motions."""
+    known = [np.isfinite(outputs_of(each, groups)).any(axis=0) for each in motions]
+    return np.all(known, axis=0)
+
+
+def _trials(motions: Sequence[Motion], groups: Sequence[Group], seen: np.ndarray) -> list[Trial]:
+    """What models of numbers see: gaps of positions are filled linearly [m]."""
+    found = []
+    for motion in motions:
+        columns = outputs_of(motion, groups)[:, seen]
+        rows = np.arange(len(motion))
+        filled = [np.interp(rows, rows[k := np.isfinite(c)], c[k]) for c in columns.T]
+        found.append(Trial(np.stack(filled, axis=1), motion.inputs))
+    return found
+
+
+def _static(motions: Sequence[Motion], groups: Sequence[Group]) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes (p, m) and intercept (p,) of the outputs by the inputs."""
+    trials = _trials(motions, groups, _columns(motions, groups))
+    inputs = np.vstack([each.inputs for each in trials])
+    scale = np.maximum(inputs.std(axis=0), 1e-9)
+    outputs = np.vstack([each.outputs for each in trials])
+    slopes, intercept = ridge_regression(inputs / scale, outputs, 1e-9)
+    return slopes / scale, intercept
+
+
+def run(cell: Cell) -> Result:
+    """One model fitted, and its errors.
+
+    Returns:
+        whole_K (T, G) of each trial held out and near_K (S, H, G) from its starts, distances [m];
+        tips_K, blind_K (T, p) what is drawn [m].
+    """
+    robot, fitted, held, groups = parts_of(cell.settings)
+    seen = _columns([*fitted, *held], groups)
+    steps = round(HORIZONS[0] / fitted[0].period)
+    result: dict[str, object] = {
+        "trials": [each.name for each in held],
+        "groups": [each.name for each in groups],
+        "extents": [
+            [float(np.linalg.norm(np.nan_to_num(_ptp(outputs_of(each, groups)[:, g]))))
+             for g in range(len(groups))] for each in held
+        ],
+        "period": fitted[0].period,
+    }  # fmt: skip
+    if cell.method == ROD:
+        families = [word.strip() for word in cell.settings.find.split(",")]
+        unknowns = unknowns_of(robot, families, groups, FAMILIES_IN_MOTION)
+        fit = motion_fit(robot, fitted, groups, unknowns)
+        result["note"] = "; ".join(f"{k} {v:.3g}" for k, v in fit.values.items())
+        whole = whole_trials(robot, fit.actuation, held, groups)
+        near = [true_starts(robot, fit.actuation, fit.noise, [each], groups, HORIZONS[0])
+                for each in held]  # fmt: skip
+    else:
+        whole, near = _of_numbers(cell.method, fitted, held, groups, seen, steps)
+    for k, (motion, predicted) in enumerate(zip(held, whole, strict=True)):
+        measured = outputs_of(motion, groups)
+        result[f"whole_{k}"] = distances(predicted - measured)[_BEFORE:]
+        result[f"near_{k}"] = near[k]
+        drawn = round(_DRAWN / motion.period)
+        result[f"tips_{k}"] = measured[:drawn, seen]
+        result[f"blind_{k}"] = predicted[:drawn, seen]
+    return result
+
+
+def _ptp(values: np.ndarray) -> np.ndarray:
+    return np.array([np.ptp(c[np.isfinite(c)]) if np.isfinite(c).any() else 0.0 for c in values.T])
+
+
+def _of_numbers(
+    method: str, fitted: Sequence[Motion], held: Sequence[Motion], groups: Sequence[Group],
+    seen: np.ndarray, steps: int,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:  # fmt: skip
+    """(T, G, 3) of whole trials, NaN where nothing is predicted, and (S, H, G) distances."""
+    train, period = _trials(fitted, groups, seen), fitted[0].period
+    model: KoopmanModel | None = None
+    slopes, intercept = _static(fitted, groups)
+    if method == MEAN:
+        slopes, intercept = 0.0 * slopes, np.vstack([e.outputs for e in train]).mean(axis=0)
+    if method in CANDIDATES:
+        folds = min(MOST_FOLDS, len(train))
+        choice = select(train, CANDIDATES[method], steps, folds, period)[0]
+        model = identified(train, choice.lift, choice.ridge, period)
+    whole, near = [], []
+    for motion, trial in zip(held, _trials(held, groups, seen), strict=True):
+        starts = np.arange(_BEFORE, len(motion) - steps, max(1, round(EVERY / period)))
+        ahead = starts[:, None] + 1 + np.arange(steps)
+        if model is None:
+            predicted = trial.inputs @ slopes.T + intercept
+            from_starts = predicted[ahead]
+        else:
+            delays = model.lift.delays
+            lifted = model.lifted(trial.outputs, trial.inputs)
+            rolled = model.rollout(lifted[_BEFORE - delays], trial.inputs[_BEFORE:-1])
+            predicted = np.vstack((np.full((_BEFORE + 1, rolled.shape[1]), np.nan), rolled))
+            from_starts = model.rollout(lifted[starts - delays], trial.inputs[ahead - 1])
+        measured = outputs_of(motion, groups)
+        whole.append(_as_groups(predicted, seen))
+        near.append(distances(_as_groups(from_starts, seen) - measured[ahead]))
+    return whole, near
+
+
+def _as_groups(values: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """(..., G, 3) of measured coordinates (..., p); NaN of the others."""
+    found = np.full((*values.shape[:-1], *seen.shape), np.nan)
+    found[..., seen] = values
+    return found
+
+
+def rows(results: Results) -> Iterable[Row]:
+    """Mean errors of every trial, model and marker, and over all trials."""
+    found = {method: results.first(_ALL, method) for method in METHODS}
+    trials = found[ROD]["trials"].tolist()
+    means: dict[tuple[str, str], list[float]] = {}
+    for k, trial in enumerate(trials):
+        for method in METHODS:
+            for quantity, off in _errors(found[method], k):
+                mean, deviation = float(off.mean()), float(off.std())
+                means.setdefault((method, quantity), []).append(mean)
+                yield Row(trial, method, quantity, mean, deviation, "mm", 1)
+    for (method, quantity), each in means.items():
+        yield Row.of(_ALL, method, quantity, each, "mm")
+
+
+def _errors(found: Result, trial: int) -> Iterable[tuple[str, np.ndarray]]:
+    """Quantity and errors [mm] of one trial, by marker."""
+    for g, group in enumerate(found["groups"].tolist()):
+        parts = {"whole trial": found[f"whole_{trial}"][:, g]}
+        for horizon in HORIZONS:
+            steps = round(horizon / float(found["period"]))
+            parts[f"{horizon:g} s from true starts"] = found[f"near_{trial}"][:, :steps, g]
+        for reach, off in parts.items():
+            if np.isfinite(off).any():
+                yield f"{group}, {reach}", 1e3 * off[np.isfinite(off)]
+
+
+def draw(results: Results, directory: Path) -> None:
+    """Every trial's beginning, predicted blindly."""
+    found = {method: results.first(_ALL, method) for method in METHODS}
+    first = found[ROD]
+    trials, period = first["trials"].tolist(), float(first["period"])
+    labels = [f"{name}\n[mm]" for name in trials]
+    width = first["tips_0"].shape[1]
+    with panels(directory / "models.png", labels, width, x="time [s]") as grid:
+        for k, row in enumerate(np.reshape(grid, (len(trials), width))):
+            for column, axes in enumerate(row):
+                measured = 1e3 * first[f"tips_{k}"][:, column]
+                times = period * np.arange(len(measured))
+                first_row = k == 0 and column == 0
+                axes.plot(times, measured, "k", lw=1.2, label="measured" if first_row else None)
+                for n, method in enumerate((ROD, *CANDIDATES)):
+                    blind = 1e3 * found[method][f"blind_{k}"][:, column]
+                    label = method if first_row else None
+                    axes.plot(times, blind, f"C{n}", lw=0.9, label=label)
+
+
+STUDY = Study(
+    name="recordings/models",
+    source="",
+    summary="a rod, Koopman and linear models of a recorded arm predict what they were not "
+    "fitted to",
+    run=run,
+    cases=(_ALL,),
+    methods=METHODS,
+    settings=Settings,
+    further_rows=rows,
+    draw=draw,
+    seeded=False,
+    needs=("data",),
+    exact="Nothing is simulated: a real arm was recorded. Deviations are over the samples of a "
+    f"trial, of all trials over their means. The first {_BEFORE} samples of whole trials are not "
+    "judged, since models with delays know them.",
+)

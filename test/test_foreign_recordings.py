@@ -1,0 +1,301 @@
+"""Recordings of somebody else: tables of any columns, a map that says what they are, one that is
+proposed, and a line for each mistake."""
+
+import numpy as np
+import pytest
+import yaml
+from rosbags.rosbag2 import Writer
+from rosbags.typesys import Stores, get_typestore
+
+from softcr_estimation.identification.column_map import ColumnMap, load_map, read_trials
+from softcr_estimation.identification.proposed_map import proposed_map
+from softcr_estimation.identification.recorded_tables import read_tables
+from softcr_estimation.identification.signals import Signals
+from softcr_estimation.identification.trials import motions_of, read_parts
+from softcr_models import UserError, load_robot
+from softcr_tools.cli import main
+
+ROWS, PERIOD = 80, 0.02
+TIMES = PERIOD * np.arange(ROWS)
+PRESSURES = 30e3 * np.stack([np.abs(np.sin(TIMES + k)) for k in range(3)], axis=1)  # [Pa]
+TIPS = 0.05 * np.stack([np.sin(TIMES), np.cos(TIMES), 2.0 + TIMES], axis=1)  # base frame [m]
+MAP = {
+    "time": {"column": "t", "unit": "s"},
+    "inputs": [{"column": f"p{k + 1}", "unit": "kPa"} for k in range(3)],
+    "positions": {"tip": {"columns": ["a", "b", "c"], "unit": "mm"}},
+    "frame": {"axes": ["x", "-z", "y"], "origin": [0.1, 0.2, 0.3]},
+}
+
+
+def table(scale=1.0):
+    """Columns a, b, c of TIPS in a frame with x, y, z of the base along a, c, -b [mm]."""
+    columns = TIPS[:, [0, 2, 1]] * [1.0, -1.0, 1.0] + [0.1, 0.2, 0.3]
+    return np.hstack((TIMES[:, None], 1e-3 * PRESSURES, scale * 1e3 * columns))
+
+
+def csv(path, head="t,p1,p2,p3,a,b,c", values=None, lines=()):
+    rows = [
+        ",".join(f"{each:.9g}" for each in row) for row in (table() if values is None else values)
+    ]
+    path.write_text("\n".join([*lines, head, *rows]).replace("nan", "") + "\n")
+    return path
+
+
+def trials(paths, **changes):
+    content = {**MAP, **changes}
+    return read_trials(paths, ColumnMap.model_validate(content), load_robot("licher2025"))
+
+
+def test_units_axes_and_origin_come_to_the_base_frame(tmp_path):
+    (trial,) = trials([csv(tmp_path / "run.csv")], payload={"run": 0.1})
+    assert trial.name == "run"
+    assert trial.payload == 0.1
+    np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
+    np.testing.assert_allclose(trial.content.outputs["tip position"].values, TIPS, atol=1e-8)
+    (motion,) = motions_of([trial])
+    assert motion.period == pytest.approx(PERIOD)
+    np.testing.assert_allclose(motion.outputs["tip position"], TIPS[: len(motion)], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("unit", "more", "reading"),
+    [
+        ("Pa", {}, PRESSURES),
+        ("bar", {}, 1e-5 * PRESSURES),
+        ("psi", {}, PRESSURES / 6894.757293),
+        ("V", {"gain": 5e3, "zero": 1.0}, 1.0 + PRESSURES / 5e3),
+    ],
+)
+def test_pressures_of_any_unit(tmp_path, unit, more, reading):
+    values = table()
+    values[:, 1:4] = reading
+    inputs = [{**each, "unit": unit, **more} for each in MAP["inputs"]]
+    (trial,) = trials([csv(tmp_path / "run.csv", values=values)], inputs=inputs)
+    np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
+
+
+def test_torques_of_spools_are_tensions(tmp_path):
+    inputs = [{"column": f"m{k}", "unit": "N m", "spool_radius": 0.01} for k in range(4)]
+    rows = np.hstack(
+        (
+            0.004 * np.ones((ROWS, 4)),
+            0.5 * TIPS,
+        )
+    )
+    path = csv(tmp_path / "run.csv", "m0,m1,m2,m3,x,y,z", rows)
+    known = ColumnMap.model_validate(
+        {"inputs": inputs, "positions": {"tip": {"columns": ["x", "y", "z"], "unit": "m"}}}
+    )
+    (trial,) = read_trials([path], known, load_robot("tendon_arm"))
+    np.testing.assert_allclose(trial.content.inputs, 0.4, rtol=1e-6)
+    assert not isinstance(trial.content, Signals)  # without a time each row is a rest
+
+
+def test_two_coordinates_of_a_camera_leave_the_third_unknown(tmp_path):
+    values = table()[:, :6]
+    values[:, 4:] = 1e3 * TIPS[:, [0, 2]] / 0.5  # pixels of half a millimetre
+    positions = {"tip": {"columns": ["a", "b"], "unit": "px", "scale": 0.5e-3}}
+    path = csv(tmp_path / "run.csv", "t,p1,p2,p3,a,b", values)
+    (trial,) = trials([path], positions=positions, frame={"axes": ["x", "z"]})
+    found = trial.content.outputs["tip position"].values
+    np.testing.assert_allclose(found[:, [0, 2]], TIPS[:, [0, 2]], atol=1e-8)
+    assert np.isnan(found[:, 1]).all()
+    (motion,) = motions_of([trial])
+    assert np.isfinite(motion.outputs["tip position"][:, 0]).all()
+
+
+def test_arrays_hold_trials_by_prefix_or_number_or_are_one(tmp_path):
+    y, u = np.ones((9, 3)), np.ones((9, 2))
+    for names, expected in (
+        (("{}_y", "{}_u"), ("a_1", "b")), (("y{}", "u{}"), ("0", "1")),
+    ):  # fmt: skip
+        arrays = {name.format(trial): values[: 9 - k] for k, trial in enumerate(expected)
+                  for name, values in zip(names, (y, u), strict=True)}  # fmt: skip
+        np.savez(tmp_path / "all.npz", rate=50.0, **arrays)
+        found = read_tables(tmp_path / "all.npz")
+        assert tuple(found) == expected
+        assert list(found[expected[0]].columns) == ["y_1", "y_2", "y_3", "u_1", "u_2"]
+        assert found[expected[1]].numbers == {"rate": 50.0}
+    np.savez(tmp_path / "one.npz", tension=u, markers=np.ones((9, 2, 3)))
+    (one,) = read_tables(tmp_path / "one.npz").values()
+    assert list(one.columns)[2:4] == ["markers_1_1", "markers_1_2"]
+
+
+def test_trials_of_a_column_are_held_out_by_name(tmp_path):
+    numbered = np.hstack((np.vstack((table(), table())), np.repeat([[1], [2]], ROWS, axis=0)))
+    path = csv(tmp_path / "all.csv", "t,p1,p2,p3,a,b,c,trial", numbered)
+    known = ColumnMap.model_validate({**MAP, "trial": "trial"})
+    robot = load_robot("licher2025")
+    fitted, judged = read_parts([path], ["2"], known, robot)
+    assert [each.name for each in fitted] == ["1"]
+    assert [each.name for each in judged] == ["2"]
+    other = csv(tmp_path / "other.csv")
+    with pytest.raises(UserError, match="column trial is missing"):
+        read_parts([path], [str(other)], known, robot)
+    with pytest.raises(UserError, match="--hold-out 3: no such file or trial; there are 1, 2"):
+        read_parts([path], ["3"], known, robot)
+
+
+def test_gaps_are_cut_where_inputs_are_silent_and_empty_where_positions_are(tmp_path):
+    values = np.tile(table(), (4, 1))
+    values[:, 0] = PERIOD * np.arange(len(values))
+    values[70:90, 1:4] = np.nan
+    values[20:40, 4:] = np.nan
+    (trial,) = trials([csv(tmp_path / "run.csv", values=values)])
+    first, second = motions_of([trial])
+    assert (first.name, second.name) == ("run, part 1", "run, part 2")
+    assert len(first) == 70
+    assert np.isnan(first.outputs["tip position"][20:40]).all()
+    assert np.isfinite(first.outputs["tip position"][41:]).all()
+
+
+def changed(column, change):
+    values = table()
+    values[:, column] = change(values[:, column])
+    return values
+
+
+def jump(row, by):
+    def moved(times):
+        return times + by * (np.arange(len(times)) >= row)
+
+    return moved
+
+
+@pytest.mark.parametrize(
+    ("values", "changes", "line"),
+    [
+        (changed([1, 2, 3], lambda p: 1e3 * p), {}, r"reach 3e\+07 Pa, but the robot's limit is"),
+        (changed([1, 2, 3], lambda p: 1e-3 * p), {}, "the units of the column map are too small"),
+        (changed([4, 5, 6], lambda y: 1e3 * y), {}, "m from the base, but the robot is"),
+        (changed([4, 5, 6], lambda y: 1e-3 * (y - [100, 200, 300])),
+         {"frame": {"axes": ["x", "-z", "y"]}}, "the unit in the column map is too small"),
+        (changed(0, jump(20, -0.3)), {}, r"clock jumps from 0.38 to 0.1 s at sample 21"),
+        (changed(0, jump(20, 1e7)), {}, r"clock jumps from 0.38 to 1e\+07 s at sample 21"),
+        (changed(0, lambda t: 1e3 * t), {}, "20 s between samples, .*; the times seem to be in ms"),
+        (table()[:3], {}, "3 samples, at least 8 are needed"),
+        (changed(2, lambda p: np.nan * p), {}, "inputs, columns p1, p2, p3: 0 samples hold"),
+        (changed(5, lambda p: np.nan * p), {}, "no position was recorded"),
+        (table(), {"payload": {"walk": 0.1}}, "payload of walk: no such file or trial; .*run"),
+        (table(), {"time": {"column": "time"}}, "column time is missing; it has t, p1"),
+        (table(), {"inputs": MAP["inputs"][:2]}, "2 inputs, but licher2025 has 3 actuators"),
+        (table(), {"positions": {"middle": MAP["positions"]["tip"]}}, "no such sensor; it has tip"),
+        (table(), {"inputs": [{**each, "unit": "N"} for each in MAP["inputs"]]},
+         "unit 'N' is not allowed for actuator chamber_1: must be one of Pa, kPa"),
+        (table(), {"inputs": [{**each, "unit": "V"} for each in MAP["inputs"]]},
+         r"V needs a gain \[Pa/V\]"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(tmp_path, values, changes, line):
+    with pytest.raises(UserError, match=line) as raised:
+        trials([csv(tmp_path / "run.csv", values=values)], **changes)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"inputs": [MAP["inputs"][0]] * 3}, "column p1: used twice"),
+        ({"frame": {"axes": ["x", "-x", "y"]}}, "an axis stands twice"),
+        ({"frame": {"axes": ["x", "y"]}}, "positions.tip.columns: 3, but frame.axes has 2"),
+        ({"time": {"column": "t", "rate": 5.0}}, "either a column or a rate"),
+        ({"payload": {"run": -1.0}}, "payload"),
+        ({"positions": {"tip": {"columns": ["a", "b", "c"], "unit": "px"}}}, "the size of a pixel"),
+    ],
+)
+def test_a_map_that_cannot_be_is_refused(tmp_path, change, line):
+    path = tmp_path / "map.yaml"
+    path.write_text(yaml.safe_dump({**MAP, **change}))
+    with pytest.raises(UserError, match=line):
+        load_map(path)
+
+
+def test_a_unit_in_the_file_other_than_that_of_the_map_is_refused(tmp_path):
+    path = csv(tmp_path / "run.csv", "t,p1 [Pa],p2,p3,a,b,c")
+    with pytest.raises(UserError, match="column p1: is in Pa, but the column map says kPa"):
+        trials([path])
+
+
+HEADS = {
+    "t [ms],pressure_1 [kPa],pressure_2 [kPa],pressure_3 [kPa],tip_x [mm],tip_y [mm],tip_z [mm]":
+        "ms",
+    "timestamp;P1_kPa;P2_kPa;P3_kPa;Tip.X;Tip.Y;Tip.Z": "s",
+    "time\tu_1\tu_2\tu_3\tmarker 1 x\tmarker 1 y\tmarker 1 z": "s",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_proposed_map_can_be_used_as_it_is(tmp_path, head, capsys):
+    values = table()
+    values[:, 4:] = 1e3 * TIPS
+    values[:, 0] *= 1e3 if HEADS[head] == "ms" else 1.0
+    path = csv(tmp_path / "run.csv", head, values, ["exported by a lab", ""])
+    separator = next(each for each in "\t;," if each in head)
+    text = path.read_text()
+    path.write_text("\n".join(
+        line if "exported" in line else line.replace(",", separator) for line in text.split("\n")
+    ))  # fmt: skip
+    assert main(["identify", "--explain", str(path), "--robot", "licher2025"]) == 0
+    (tmp_path / "map.yaml").write_text(capsys.readouterr().out)
+    (trial,) = read_trials([path], load_map(tmp_path / "map.yaml"), load_robot("licher2025"))
+    np.testing.assert_allclose(trial.content.outputs["tip position"].values, TIPS, atol=1e-8)
+    np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
+
+
+def test_what_names_nothing_is_refused(tmp_path):
+    path = csv(tmp_path / "run.csv", "foo,bar,baz,qux,quux,corge,grault")
+    with pytest.raises(UserError, match="no column looks like an input"):
+        proposed_map(path, None)
+    path = csv(tmp_path / "none.csv", "p1,x", [])
+    with pytest.raises(UserError, match="holds no line of numbers"):
+        proposed_map(path, None)
+    (tmp_path / "no.npz").write_bytes(b"no")
+    with pytest.raises(UserError, match="cannot be read as arrays"):
+        read_tables(tmp_path / "no.npz")
+
+
+def foreign_bag(path):
+    """Joint states, a pose and an array of a lab's own topics, each with its own stamps."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    kinds = store.types
+    header, stamp = kinds["std_msgs/msg/Header"], kinds["builtin_interfaces/msg/Time"]
+
+    def at(seconds):
+        nanoseconds = round(1e9 * (100.0 + seconds))
+        return header(stamp(nanoseconds // 10**9, nanoseconds % 10**9), "lab")
+
+    with Writer(path, version=9) as writer:
+        joints, poses = (
+            writer.add_connection(topic, type_, typestore=store)
+            for topic, type_ in (
+                ("/valves", "sensor_msgs/msg/JointState"),
+                ("/vrpn/tip/pose", "geometry_msgs/msg/PoseStamped"),
+            )
+        )
+        for time, pressures, tip in zip(TIMES, PRESSURES, TIPS, strict=True):
+            nothing = np.zeros(0)
+            message = kinds["sensor_msgs/msg/JointState"](
+                at(time), ["a", "b", "c"], nothing, nothing, 1e-3 * pressures
+            )
+            cdr = store.serialize_cdr(message, "sensor_msgs/msg/JointState")
+            writer.write(joints, round(1e9 * time), cdr)
+            pose = kinds["geometry_msgs/msg/Pose"](
+                kinds["geometry_msgs/msg/Point"](*tip),
+                kinds["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0),
+            )
+            message = kinds["geometry_msgs/msg/PoseStamped"](at(time + 0.004), pose)
+            cdr = store.serialize_cdr(message, "geometry_msgs/msg/PoseStamped")
+            writer.write(poses, round(1e9 * time), cdr)
+    return path
+
+
+def test_a_bag_of_other_topics_is_read_by_its_fields(tmp_path):
+    robot, path = load_robot("licher2025"), foreign_bag(tmp_path / "lab")
+    text = proposed_map(path, robot)
+    assert "/valves.effort.a" in text
+    known = ColumnMap.model_validate(yaml.safe_load(text))
+    (trial,) = read_trials([path], known, robot)
+    np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
+    seen = trial.content.outputs["tip position"]
+    np.testing.assert_allclose(seen.values, TIPS, atol=1e-8)
+    assert (seen.stamps - trial.content.inputs.stamps == 4_000_000).all()
