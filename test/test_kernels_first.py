@@ -100,14 +100,14 @@ def test_only_what_a_run_needs_is_compiled(bare_machine):
         (load_robot("licher2025"), {}, ["rod"]),
         (load_robot("licher2025"), {"loads": True}, ["rod", "fittings"]),
         (load_robot("licher2025_chain"), {}, ["rod", "chain"]),
-        (two, {"obstacles": True}, ["rod", "fittings", "contact"]),
+        (two, {"obstacles": True}, ["rod", "chain", "fittings", "contact"]),
         (load_robot("dalenberg_robot1", ("arm",)), {}, ["constant_curvature"]),
         (load_robot("pcs_one_segment", ("strain",)), {}, [OF_STRAINS]),
     ):
         assert warm_up.needed_kernels(robot, **around) == expected
     assert main(["up", "simulation", "--robot", "two_segments", "--plant.obstacles", "ball"]) == 2
     asked = compiler.calls[0][0][4:]
-    assert asked == ["rod", "fittings", "contact", *OTHERS[1:]]
+    assert asked == ["rod", "chain", "fittings", "contact", *OTHERS[1:]]
     for name in asked[:1]:
         for part in parts_of(name):
             part.mark.parent.mkdir(parents=True, exist_ok=True)

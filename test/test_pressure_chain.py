@@ -213,13 +213,14 @@ def test_readings_of_a_wrong_shape_are_refused(model, changed, word):
     ("name", "place", "pressures"),
     [
         ("licher2025_chain", 0, [60e3, 20e3, 20e3]),
-        ("two_segments_chain", 1, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
-        ("two_segments_chain", 4, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
+        ("two_segments", 1, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
+        ("two_segments", 4, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
         ("four_chambers_chain", 2, [10e3, 60e3, 50e3, 5e3]),
     ],
 )
 def test_a_turned_chamber_is_that_of_a_turned_robot(name, place, pressures):
     robot, pressures = load_robot(name), np.array(pressures)
+    robot = robot.replace(pressure_chain={"chamber_angles": True})
     model = make_model("rod", robot, {"single_precision": False})
     actuators = list(robot.actuators)
     chamber = actuators[place]

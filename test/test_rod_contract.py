@@ -60,7 +60,9 @@ def everything(intervals=2):
     robot = load_robot("two_segments")
     actuators = [each.model_dump() for each in robot.actuators] + PULLS
     limits = {"minimum": 0.0, "maximum": 10.0, "maximum_rate": 100.0}
-    robot = robot.replace(actuators=actuators, tension_limits=limits, tendon_model="exact")
+    robot = robot.replace(
+        actuators=actuators, tension_limits=limits, tendon_model="exact", pressure_chain=None
+    )
     rod = CosseratRod(robot, intervals, bending_of_each_segment=True, tip_force=True)
     force = {
         f"tip_force_{axis}": value for axis, value in zip("xyz", (0.05, -0.08, 0.1), strict=True)

@@ -29,7 +29,6 @@ _ESTIMATING = 0.002  # of an estimate [s]
 _LONG = (45.0, 60.0, 80.0, 100.0, 200.0)  # computing times beyond any bound [ms]
 _ROBOTS = (
     "licher2025", "licher2025_chain", "four_chambers", "four_chambers_chain", "two_segments",
-    "two_segments_chain",
 )  # fmt: skip
 _PLANTS = (SAME_STRUCTURE, "typical")
 _SETTLED_ERROR, _LARGEST, _SPEED, _RESTED = (
