@@ -200,7 +200,7 @@ def test_stiff_tendons_have_the_wound_length(model, moving_stiffness):
     rod = three_motors(3e7, model)
     assert np.abs(stretches(rod, rod.equilibrium(wound), wound)).max() < 1e-4 * reach
     rod = three_motors(moving_stiffness, model)
-    angles = np.outer(np.minimum(np.arange(31) / 20, 1.0), wound)
+    angles = np.outer(np.minimum(np.arange(61) / 20, 1.0), wound)
     states = rod.simulate_ramps(rod.equilibrium(0.0 * wound), angles, 0.01, substeps=2)
     off = [stretches(rod, state, each) for state, each in zip(states, angles[1:], strict=True)]
     steady = stretches(rod, rod.equilibrium(wound), wound)
