@@ -22,7 +22,8 @@ def lanes_of(rod: CosseratRod) -> int:
 
     Raises:
         UserError: the rod has more rows than a warp has lanes, or something that is not computed on
-            a GPU: a force at the tip, obstacles, or a fluid that moves or whose drag is not linear.
+            a GPU: a force at the tip, obstacles, motors, a fluid that moves or whose drag is not
+            linear.
     """
     rows, name = int(rod.grid.first_row[-1]), rod.robot.name
     if rows > WARP:
@@ -43,6 +44,11 @@ def lanes_of(rod: CosseratRod) -> int:
         raise UserError(
             f"robot {name}: the rod on a GPU knows linear drag in still fluid alone; allowed on "
             "the device cpu"
+        )
+    if rod.robot.motors:
+        raise UserError(
+            f"robot {name}: the rod on a GPU knows no motors that wind tendons; allowed on the "
+            "device cpu"
         )
     return max(LEAST_LANES, 1 << (rows - 1).bit_length())
 

@@ -68,6 +68,7 @@ class Chamber(SparseData):
     quantity: ClassVar = "pressure"
     unit: ClassVar = "Pa"
     tendons: ClassVar = ()
+    springs: ClassVar = ()
 
     type: Literal["chamber"]
     name: Name = Field(description="name, different from that of every other actuator")

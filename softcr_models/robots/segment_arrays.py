@@ -193,7 +193,7 @@ class SegmentArrays:
     @cached_property
     def tendon_springs(self) -> np.ndarray:
         """(tendons, 4) of `softcr_models.rod.section.Fittings.springs`; zeros without a motor."""
-        rows = [row for each in self.actuators if each.tendons for row in each.springs]
+        rows = [row for each in self.actuators for row in each.springs]
         return np.array(rows).reshape(-1, 4)
 
     @cached_property

@@ -55,6 +55,12 @@ def springs_of(fittings):
 
 
 @inner
+def _solve(e_rate, s_rate, acting, alpha, section, grid, extras, factors, d_e, d_s):
+    """`solve`, once for all that is compiled here."""
+    solve(e_rate, s_rate, acting, alpha, section, grid, extras, factors, d_e, d_s)
+
+
+@inner
 def couple(springs, s, alpha, section, grid, extras, factors, d_e, d_s):
     """Fills `extras.coupling` at elastic wrenches s (R, 6); d_e, d_s (R, 6) are room."""
     if springs is not None:
@@ -75,7 +81,7 @@ def couple(springs, s, alpha, section, grid, extras, factors, d_e, d_s):
             for i in range(rows):
                 for k in range(6):
                     coupling.acting[i, k] = coupling.columns[tendon, i, k]
-            solve(
+            _solve(
                 coupling.still, coupling.still, coupling.acting, alpha, section, grid, extras,
                 factors, d_e, d_s,
             )  # fmt: skip
@@ -104,7 +110,7 @@ def solve_coupled(springs, e_rate, s_rate, alpha, section, grid, extras, factors
             for i in range(grid.first_row[grid.segments]):
                 for k in range(6):
                     coupling.acting[i, k] += coupling.columns[tendon, i, k] * tension
-        solve(e_rate, s_rate, coupling.acting, alpha, section, grid, extras, factors, d_e, d_s)
+        _solve(e_rate, s_rate, coupling.acting, alpha, section, grid, extras, factors, d_e, d_s)
 
 
 @inlined
