@@ -13,7 +13,7 @@ from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_tools.cli import main
 
 TRUE = {
-    "stiffness": 0.2, "gain": 0.05, "gain_1": 0.03, "gain_3": -0.03, "offset": 0.03,
+    "stiffness": 0.2, "gain": 0.05, "gain_1": 0.03, "gain_3": -0.03, "offset": 0.02,
     "offset_2": 0.005, "base_x": 4e-3, "base_turn_z": 0.05, "middle_y": 3e-3,
 }  # fmt: skip
 FOUND = ("stiffness", "gains", "offsets", "registration", "markers")

@@ -3,7 +3,7 @@ has a law and a text of its own, and against closed forms."""
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, fsolve
 
 from softcr_models import CosseratRod, UserError, load_robot
 from softcr_models.chain.chain_model import ChainModel
@@ -61,6 +61,36 @@ def test_pure_bending_is_a_circle(change):
     angle = np.arccos(rod.tip_pose(state)[2, 2])
     # dilatation makes the rod longer, not the curvature of its material
     assert angle == pytest.approx(curvature * ROBOT.length, rel=1e-4)
+
+
+def test_a_neo_hookean_rod_bends_and_stretches_by_its_energy():
+    """A constant wrench without weight: the derivatives of the energy per length equal it."""
+    robot = ROBOT.replace(gravity=0.0, neo_hookean=1.0)
+    rod = CosseratRod(robot, 5)
+    wrench = robot.actuation_matrix @ PRESSURES
+    axial, bending = 1.0 / robot.dilatation_compliance, 1.0 / robot.bending_compliance
+
+    def energy(stretch, curvature):
+        phi = (1.0 + 2.0 / stretch**3) / (3.0 * stretch)
+        return axial * (stretch**2 + 2.0 / stretch - 3.0) / 6.0 + bending * phi * curvature**2 / 2.0
+
+    def left(x, step=1e-5):
+        along, across = step * np.eye(2)
+        slopes = [
+            (energy(*(x + each * (1.0, 10.0))) - energy(*(x - each * (1.0, 10.0)))) / (2.0 * size)
+            for each, size in ((along, step), (across, 10.0 * step))
+        ]
+        return np.array(slopes) - [wrench[2], np.linalg.norm(wrench[3:5])]
+
+    stretch, curvature = fsolve(left, [1.05, 5.0])
+    state = rod.equilibrium(PRESSURES)
+    assert np.arccos(rod.tip_pose(state)[2, 2]) == pytest.approx(curvature * robot.length, rel=1e-3)
+    line = rod.backbone(state, 400)[:, :3, 3]
+    length = np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
+    assert length == pytest.approx(stretch * robot.length, rel=1e-3)
+    linear = CosseratRod(robot.replace(neo_hookean=0.0), 5)
+    plain = np.arccos(linear.tip_pose(linear.equilibrium(PRESSURES))[2, 2])
+    assert abs(plain - curvature * robot.length) > 0.05 * plain
 
 
 def test_a_robot_s_own_is_in_every_rod_and_in_the_structural_plant_s_beam():

@@ -1,4 +1,4 @@
-"""Study `recordings/tentacle` on the shipped rests, and the shipped robot that was found in them."""
+"""Study `recordings/tentacle` on the shipped rests, and the robot that was found in them."""
 
 import numpy as np
 import pytest

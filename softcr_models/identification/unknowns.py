@@ -231,8 +231,8 @@ FAMILIES: Mapping[str, Make] = {
 }
 """Name -> what is unknown. `stiffness` of the whole rod, `taper` its logarithm's change from base
 to tip, `stiffening` the relative change of the bending compliance at a curvature of 15/m, `gains`
-and `offsets` of the actuators, what they share and each one's own, `registration` of the base in the frame of the
-cameras, `markers` where the sensors of type pose sit."""
+and `offsets` of the actuators, what they share and each one's own, `registration` of the base in
+the frame of the cameras, `markers` where the sensors of type pose sit."""
 
 
 def in_words(unknown: Unknown, value: float, deviation: float) -> str:

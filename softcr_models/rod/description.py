@@ -76,7 +76,8 @@ def _parameter(each: RodParameter, value: float, robot: Robot) -> Parameter:
         return _payload(each, robot)
     if each in STIFFENINGS:
         return Parameter(
-            each.name, each.unit, value, -1.0, 2.0 if each is STIFFENINGS[1] else 1.0, "linear", deviation=each.deviation
+            each.name, each.unit, value, -1.0, max(1.0, 2.0 * value), "linear",
+            deviation=each.deviation,
         )  # fmt: skip
     if each.sign == "any":
         return _force(each, value)

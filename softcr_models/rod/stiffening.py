@@ -33,7 +33,7 @@ _LEAST_STRETCH = 0.3  # of the centre line, for the same reason [-]
 
 @inlined
 def unresisted(out, s, i, compliance, section):
-    """out (3,) = force along the rod and moments that do not resist at row i, of compliances (6,)."""
+    """out (3,) = force along the rod and moments of row i that resist nothing; compliances (6,)."""
     curvature_x, curvature_y = compliance[3] * s[i, 3], compliance[4] * s[i, 4]
     square = curvature_x * curvature_x + curvature_y * curvature_y
     factor = 1.0 + section.stiffening[0] * square - STIFFEST

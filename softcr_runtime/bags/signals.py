@@ -109,7 +109,7 @@ _UNITS = {
     "bending_stiffness": "N/m", "bending_compliance": "rad/(N m m)", "tip_mass": "kg",
     "payload": "kg", "tension": "N", "tendon_length": "m", "tip_force": "N",
     "torque": "N m, N", "bending": "rad/m", "shear": "-", "axial": "-", "factor": "-", "gain": "-",
-    "hysteresis": "-", "hose": "-", "creep": "-", "curvature_stiffness": "-",
+    "hysteresis": "-", "hose": "-", "creep": "-", "curvature_stiffness": "-", "neo_hookean": "-",
     "chamber_angle": "rad", "marker_offset": "m",
 }  # fmt: skip
 _DIMENSIONS = {
