@@ -18,7 +18,7 @@ import numpy as np
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import Actuation, actuation_as
 from softcr_models.identification.identifiable import content_of
-from softcr_models.identification.measured_groups import Group, seen
+from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Work
 from softcr_models.identification.unknowns import FACTOR, Recorded, Unknown
 from softcr_models.prediction import RodPrediction
@@ -391,7 +391,7 @@ class _Search:
         self._simulation = Simulation(robot, motions, groups, work)
         self._measured = self._simulation.measured(self.windows)
         self._priors = np.array([each.deviation for each in unknowns])
-        extent = _rms(self._measured - _centre(self._measured))
+        extent = _rms(self._measured - known_mean(self._measured, (0, 1)))
         self._lost = np.maximum(_LOST * robot.length, 2.0 * extent)
         least = [max(each.noise, _FINEST) for each in groups]
         self.noise = np.maximum(least, 0.1 * extent)
@@ -476,20 +476,9 @@ class _Search:
         return self._simulation.along(made, self.windows)[0]
 
 
-def _centre(values: np.ndarray) -> np.ndarray:
-    """(G, 3) means of values (W, L, G, 3) that are known; 0 of what never is."""
-    known = np.isfinite(values)
-    mean: np.ndarray = np.where(known, values, 0.0).sum(axis=(0, 1)) / np.maximum(
-        known.sum(axis=(0, 1)), 1
-    )
-    return mean
-
-
 def _rms(values: np.ndarray) -> np.ndarray:
     """(G,) root mean squares of numbers (W, L, G, 3) that are known."""
-    known = np.isfinite(values)
-    total = (np.where(known, values, 0.0) ** 2).sum(axis=(0, 1, 3))
-    rms: np.ndarray = np.sqrt(total / np.maximum(known.sum(axis=(0, 1, 3)), 1))
+    rms: np.ndarray = np.sqrt(known_mean(values**2, (0, 1, 3)))
     return rms
 
 
