@@ -125,6 +125,7 @@ def test_a_true_start_mends_what_the_model_has_wrong():
     assert np.nanmean(distances(near - measured)) < 0.7 * whole
 
 
+@pytest.mark.later
 def test_several_payloads_of_one_robot_tell_its_stiffness():
     robot = load_robot("licher2025")
     true, groups = {"stiffness": 0.3, "tip_mass": 0.03}, tip_of(robot)

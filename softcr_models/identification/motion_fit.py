@@ -29,12 +29,13 @@ INTERVALS = 8
 """Of the whole rod, and two of each segment, at least."""
 RUN_IN, JUDGED = 1.5, 4.0
 """Of a window: not judged, judged [s]."""
-MOST_WINDOWS = 48
+MOST_WINDOWS = 150
+"""So many are fitted to; a third of them while a search is far from its end."""
 STARTS = 12
 """First guesses that are tried, drawn from the priors but for one."""
 _LIKELY = 0.5  # of the priors' deviations: how far they are drawn
 _CORRELATED = 0.25  # errors so far apart count as independent [s]
-_ROUNDS = 3  # of estimated noise
+_ROUNDS = 2  # of estimated noise
 _STEPS = 12  # of a search
 _FIRST_STEPS = 3  # likewise, of a search among first guesses
 _DAMPINGS = (0.01, 1.0, 30.0, 1e3)  # tried at once, times the one that succeeded last
@@ -140,11 +141,18 @@ def motion_fit(
     Raises:
         UserError: no trial is long enough for a window.
     """
-    search = _Search(robot, motions, tuple(groups), tuple(unknowns), work or Work())
-    values = search.first(np.random.default_rng(seed))
+    work = work or Work()
+    few, search = (
+        _Search(robot, motions, tuple(groups), tuple(unknowns), most, work)
+        for most in (MOST_WINDOWS // 3, MOST_WINDOWS)
+    )
+    begin = STARTS + (2 * _FIRST_STEPS + _STEPS) * few.tried
+    work.expect(few.seconds * begin + search.seconds * _ROUNDS * _STEPS * search.tried)
+    values = few.best(few.first(np.random.default_rng(seed)), _STEPS)
     for _ in range(_ROUNDS):
-        values = search.best(values, _STEPS)
         search.estimate_noise(values)
+        values = search.best(values, _STEPS)
+    search.estimate_noise(values)
     residual, jacobian = search.both(values)
     del residual
     found = search.by_name(values)
@@ -159,7 +167,7 @@ def motion_fit(
     )
 
 
-def windows_of(motions: Sequence[Motion], most: int = MOST_WINDOWS) -> list[Window]:
+def windows_of(motions: Sequence[Motion], most: int) -> list[Window]:
     """Windows of equal length, evenly chosen among all that follow each other.
 
     Raises:
@@ -379,14 +387,16 @@ class _Search:
         windows: that are fitted to.
         noise: (G,) of a number [m].
         lost: windows in which the rod is lost, at the last values that were evaluated.
+        seconds: of a candidate on a usual machine.
+        tried: candidates of a step.
     """
 
     def __init__(
         self, robot: Robot, motions: Sequence[Motion], groups: tuple[Group, ...],
-        unknowns: tuple[Unknown, ...], work: Work,
+        unknowns: tuple[Unknown, ...], most: int, work: Work,
     ) -> None:  # fmt: skip
         self.unknowns, self.groups = unknowns, groups
-        self.windows, self.lost = windows_of(motions), 0
+        self.windows, self.lost = windows_of(motions, most), 0
         self._robot, self._work = robot, work
         self._simulation = Simulation(robot, motions, groups, work)
         self._measured = self._simulation.measured(self.windows)
@@ -398,15 +408,8 @@ class _Search:
         self._thinned = np.sqrt(min(1.0, motions[0].period / _CORRELATED))
         rows, lanes = self.windows[0].rows, len(self.windows)
         intervals = _rod(robot).total_intervals
-        self._seconds = _SECONDS * rows * lanes * intervals  # of a candidate
-        self._expect(STARTS + 2 * _FIRST_STEPS * self._a_step + _ROUNDS * _STEPS * self._a_step)
-
-    @property
-    def _a_step(self) -> int:
-        return 1 + len(self.unknowns) + len(_DAMPINGS)
-
-    def _expect(self, candidates: int) -> None:
-        self._work.expect(self._seconds * candidates)
+        self.seconds = _SECONDS * rows * lanes * intervals
+        self.tried = 1 + len(unknowns) + len(_DAMPINGS)
 
     def by_name(self, values: np.ndarray) -> dict[str, float]:
         """Of values (P,)."""
@@ -442,7 +445,7 @@ class _Search:
                 values = tried[chosen]
                 damping = float(np.clip(damping * _DAMPINGS[chosen], 1e-4, 1e6))
             if cost - costs[chosen] < _DONE * cost:
-                self._work.expected -= self._seconds * self._a_step * (steps - number - 1)
+                self._work.expected -= self.seconds * self.tried * (steps - number - 1)
                 break
         return values
 
