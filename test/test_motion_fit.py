@@ -178,6 +178,15 @@ def test_a_lag_is_that_of_its_equation():
     np.testing.assert_allclose(found, np.where(late > 0.0, 0.2 * answer, 0.0), atol=2e-3)
 
 
+def test_an_input_that_curves_acts_more_at_its_highest():
+    robot = load_robot("tendon_arm")
+    made = actuation_as(robot, {"curve_1": 0.2, "curve_2": -0.1})
+    found = made.acting(np.full((3, 4), 0.5), PERIOD)  # its limit [N]
+    np.testing.assert_allclose(found, np.tile([0.6, 0.45, 0.5, 0.5], (3, 1)))
+    half = made.acting(np.full((3, 4), 0.25), PERIOD)
+    np.testing.assert_allclose(half[:, 0], 0.275)
+
+
 def test_hysteresis_and_creep_are_those_of_the_robot_file_that_is_written():
     robot = load_robot("licher2025")
     made = actuation_as(robot, {"hysteresis_1": 0.1, "creep": 0.05})
