@@ -62,8 +62,9 @@ def identify(
     have the base, where the markers sit. Each of these has a prior, so that a dozen configurations
     at rest suffice and what they do not tell stays at the first guess; --find all looks for
     everything. Judge the result by what is held out. With --motion, whole motions are fitted in
-    windows of some seconds, and these can be found as well: scale of the positions, delay of the
-    inputs, lag of the actuators, relaxation of the material, hysteresis and creep of chambers.
+    windows of some seconds, and these can be found as well: scale of the positions, curves of the
+    inputs (how much more the highest acts than in proportion), their delay, lag of the actuators,
+    relaxation of the material, hysteresis and creep of chambers.
 
     With --map, files of any columns are read: CSV, arrays (.npz, trial K as K_y or y0), bags of any
     topics. The map says which column is what, in which unit and frame, which rows are a trial, and
@@ -76,7 +77,7 @@ def identify(
         explain: print a map for the first recording, as its columns suggest it, and end.
         find: what is looked for with priors, separated by commas: stiffness, taper, density,
             tip_mass, lever_arms, gains, offsets, registration, markers; with --motion also scale,
-            delay, lag, relaxation, hysteresis, creep; or all.
+            curves, delay, lag, relaxation, hysteresis, creep; or all.
         motion: fit to motions instead of rests.
         hold_out: recordings, or names of trials, that the result is judged by and not fitted to,
             with --find.

@@ -236,6 +236,8 @@ def in_motion(actuation: Actuation) -> Mapping[str, object]:
         "scale": actuation.recorded.scale,
         "delay": actuation.delay,
     }
+    if actuation.curves:
+        content["curves"] = list(actuation.curves)
     if actuation.rate is not None:
         content |= {"lag_rate": actuation.rate, "lag_damping": actuation.damping}
     return content

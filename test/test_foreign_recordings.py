@@ -1,18 +1,23 @@
 """Recordings of somebody else: tables of any columns, a map that says what they are, one that is
 proposed, and a line for each mistake."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import yaml
 from rosbags.rosbag2 import Writer
 from rosbags.typesys import Stores, get_typestore
 
-from softcr_estimation.identification.column_map import ColumnMap, load_map, read_trials
+from softcr_estimation.identification.column_map import ColumnMap, Trial, load_map, read_trials
 from softcr_estimation.identification.proposed_map import proposed_map
 from softcr_estimation.identification.recorded_tables import read_tables
 from softcr_estimation.identification.signals import Signals
-from softcr_estimation.identification.trials import motions_of, read_parts
+from softcr_estimation.identification.trials import motions_of, payload_of, read_parts
 from softcr_models import UserError, load_robot
+from softcr_models.identification.motion_fit import loaded
+from softcr_models.identification.rod_identification import static_configurations
+from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_tools.cli import main
 
 ROWS, PERIOD = 80, 0.02
@@ -299,3 +304,32 @@ def test_a_bag_of_other_topics_is_read_by_its_fields(tmp_path):
     seen = trial.content.outputs["tip position"]
     np.testing.assert_allclose(seen.values, TIPS, atol=1e-8)
     assert (seen.stamps - trial.content.inputs.stamps == 4_000_000).all()
+
+
+def test_the_command_fits_rests_of_a_foreign_file_with_a_payload(tmp_path, capsys):
+    robot = load_robot("licher2025")
+    softer = loaded(robot.scaled(bending=1.25), 0.05)
+    inputs = static_configurations(robot, 2)
+    rod = CosseratRod(softer, 12)
+    tips = np.array([rod.tip_pose(rod.equilibrium(row))[:3, 3] for row in inputs])
+    np.savez(tmp_path / "rests.npz", p=1e-5 * inputs, xz=100.0 * tips[:, [0, 2]])
+    content = {
+        "inputs": [{"column": f"p_{k + 1}", "unit": "bar"} for k in range(3)],
+        "positions": {"tip": {"columns": ["xz_1", "xz_2"], "unit": "cm"}},
+        "frame": {"axes": ["x", "z"]},
+        "payload": {"rests": 0.05},
+    }
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(content))
+    words = ["--map", str(tmp_path / "map.yaml"), "--find", "stiffness", "--results", str(tmp_path)]
+    assert main(["identify", str(tmp_path / "rests.npz"), "--robot", "licher2025", *words]) == 0
+    assert "fitted: tip position" in capsys.readouterr().out
+    found = load_robot(str(tmp_path / "identification/latest/identified.yaml"))
+    assert found.payload is None
+    ratio = found.bending_compliance / robot.bending_compliance
+    assert ratio == pytest.approx(1.25, rel=0.01)
+
+
+def test_rests_of_different_payloads_are_for_motions():
+    found = [Trial(str(mass), Path(), None, mass) for mass in (0.0, 0.1)]
+    with pytest.raises(UserError, match=r"payloads of 0, 0\.1 kg: .* --motion takes several"):
+        payload_of(found)

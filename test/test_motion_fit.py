@@ -125,6 +125,7 @@ def test_a_true_start_mends_what_the_model_has_wrong():
     assert np.nanmean(distances(near - measured)) < 0.7 * whole
 
 
+@pytest.mark.later
 def test_several_payloads_of_one_robot_tell_its_stiffness():
     robot = load_robot("licher2025")
     true, groups = {"stiffness": 0.3, "tip_mass": 0.03}, tip_of(robot)
@@ -175,6 +176,15 @@ def test_a_lag_is_that_of_its_equation():
     own = w * np.sqrt(1.0 - d * d)
     answer = 1.0 - np.exp(-d * w * late) * (np.cos(own * late) + d * w / own * np.sin(own * late))
     np.testing.assert_allclose(found, np.where(late > 0.0, 0.2 * answer, 0.0), atol=2e-3)
+
+
+def test_an_input_that_curves_acts_more_at_its_highest():
+    robot = load_robot("tendon_arm")
+    made = actuation_as(robot, {"curve_1": 0.2, "curve_2": -0.1})
+    found = made.acting(np.full((3, 4), 0.5), PERIOD)  # its limit [N]
+    np.testing.assert_allclose(found, np.tile([0.6, 0.45, 0.5, 0.5], (3, 1)))
+    half = made.acting(np.full((3, 4), 0.25), PERIOD)
+    np.testing.assert_allclose(half[:, 0], 0.275)
 
 
 def test_hysteresis_and_creep_are_those_of_the_robot_file_that_is_written():

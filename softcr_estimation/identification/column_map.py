@@ -166,11 +166,13 @@ class Trial:
 
     Attributes:
         name: of the file or trial.
+        path: of the file.
         content: over time, or configurations at rest; coordinates that no camera saw are NaN.
         payload: at the tip [kg].
     """
 
     name: str
+    path: Path
     content: Signals | Recording
     payload: float = 0.0
 
@@ -204,7 +206,7 @@ def read_trials(paths: Iterable[Path], known: ColumnMap, robot: Robot) -> list[T
                 used |= {*keys}
             if any(each.name == name for each in found):
                 name = f"{path.stem}/{name}"
-            found.append(Trial(name, _content(table, known, robot), carried))
+            found.append(Trial(name, path, _content(table, known, robot), carried))
     if absent := [key for key in payloads if key not in used]:
         names = [each.name for each in found]
         near = did_you_mean(absent[0], names)
@@ -440,20 +442,3 @@ def _sampled(signal: Signal, stamps: np.ndarray) -> np.ndarray:
     if np.array_equal(signal.stamps, stamps) or len(signal) < 2:
         return np.asarray(signal.values, float)
     return signal.sampled(stamps, 0.2)
-
-
-def held_out(trials: Sequence[Trial], names: Sequence[str]) -> tuple[list[Trial], list[Trial]]:
-    """Those that are fitted to, and those of some names.
-
-    Raises:
-        UserError: no trial has a name, or none is left.
-    """
-    for name in names:
-        if not any(each.name == name for each in trials):
-            near = did_you_mean(name, [each.name for each in trials])
-            there = ", ".join(each.name for each in trials)
-            raise UserError(f"--hold-out {name}: no such file or trial; {near}there are {there}")
-    kept = [each for each in trials if each.name not in names]
-    if not kept:
-        raise UserError(f"--hold-out {', '.join(names)}: nothing is left to fit to")
-    return kept, [each for each in trials if each.name in names]

@@ -29,6 +29,7 @@ _OF_INPUT = (  # word in a name -> unit that such columns usually have
 _SHORT_INPUTS = re.compile(r"(?i)(u|p|q|f|tau|cmd)(_?\d+.*)?")
 _ENDINGS = ("Pa", "kPa", "MPa", "bar", "mbar", "psi", "V", "mN", "Nmm", "Nm", "N", "deg", "rad",
             "mm", "cm", "m")  # fmt: skip
+_U = re.compile(r"(?i)u(_?\d+)?")
 _ASKED = re.compile(r"(?i)cmd|command|desired|target|reference|setpoint")
 _QUATERNION = re.compile(r"(?i)(.*[._ ])?(q|orientation|rot)?[._ ]?[xyzw]")
 _POSITION = re.compile(
@@ -158,7 +159,7 @@ def _inputs(table: Table, left: Sequence[str], robot: Robot | None) -> list[str]
     count = len(robot.actuators) if robot else 0
     fitting = [each for each in named.values() if not count or len(each) == count]
     fitting = fitting or ([[*chain(*named.values())][:count]] if named else [])
-    fitting.sort(key=lambda names: bool(_ASKED.search(names[0])))
+    fitting.sort(key=lambda names: bool(_ASKED.search(names[0]) or _U.fullmatch(names[0])))
     return fitting[0] if fitting else []
 
 
@@ -177,7 +178,7 @@ def _of_inputs(table: Table, names: Sequence[str], robot: Robot | None) -> list[
         more = ""
         if told == "V":
             most = float(np.max(limits.high)) if limits else 1e5
-            more = f", gain: {most / max(highest, 1e-9):.3g}"
+            more = f", gain: {most / max(highest, 1e-9):.2e}"
             why += "; gain [Pa/V] or [N/V] guessed, so that the highest is the robot's limit"
         elif told in ("N m", "Nm", "rad", "deg"):
             more, why = ", spool_radius: 0.01", why + "; spool_radius [m]: a guess"
@@ -196,7 +197,7 @@ def _unit(
         if re.search(rf"[_. ]{ending}(_?\d+)?$", name):
             return ending, "unit from the name"
     word = next((unit for word, unit in _OF_INPUT if word in name.lower() and unit), "")
-    if re.fullmatch(r"(?i)u(_?\d+)?", name) and highest <= _MOST_VOLTS:
+    if _U.fullmatch(name) and highest <= _MOST_VOLTS:
         return "V", f"guessed: up to {highest:.3g}"
     if limits is not None and robot is not None and place < len(robot.actuators):
         chamber = robot.actuators[place].type == "chamber"
@@ -208,9 +209,9 @@ def _unit(
             for unit, share in reached.items()
         }
         best = min(near, key=lambda unit: near[unit])
-        if word in ("N m", "rad", "V", "m") and not chamber:
+        if word in ("N", "N m", "rad", "V", "m") and not chamber:
             return word, f"guessed from the name: up to {highest:.3g}"
-        if near[best] > np.log(4.0):
+        if not 0.25 < reached[best] < 4.0 and highest <= _MOST_VOLTS:
             return "V", f"guessed: up to {highest:.3g}, in no unit near the limit {most:.3g}"
         return best, f"guessed: up to {highest:.3g}, the robot's limit is {most:.3g} SI"
     if re.fullmatch(r"(?i)q(_?\d+)?", name):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from softcr_estimation.identification.column_map import ColumnMap, Trial, held_out, read_trials
+from softcr_estimation.identification.column_map import ColumnMap, Trial, read_trials
 from softcr_estimation.identification.signals import Signals
 from softcr_estimation.identification.stages import read_one, static_of
 from softcr_estimation.identification.stretches import LONGEST_HOLE, PERIOD, runs
-from softcr_models.errors import UserError
+from softcr_models.errors import UserError, did_you_mean
 from softcr_models.identification.motion_fit import Motion
 from softcr_models.identification.rod_identification import Recording
 from softcr_models.robots.robot import Robot
@@ -32,18 +32,24 @@ def read_parts(
     Raises:
         UserError: a recording cannot be used, or a name is of no trial.
     """
-    names = list(hold_out)
-    files = [Path(name) for name in names if Path(name).exists()]
-    fitted, judged = held_out(
-        _read(paths, known, robot), [name for name in names if not Path(name).exists()]
-    )
-    return fitted, [*judged, *_read(files, known, robot)]
-
-
-def _read(paths: Sequence[Path], known: ColumnMap | None, robot: Robot) -> list[Trial]:
+    held = list(hold_out)
+    files = [Path(each) for each in held if Path(each).exists()]
+    names = {each for each in held if not Path(each).exists()}
+    every = list(dict.fromkeys([*paths, *files]))
     if known is not None:
-        return read_trials(paths, known, robot)
-    return [Trial(path.stem, read_one(path, robot)) for path in paths]
+        trials = read_trials(every, known, robot)
+    else:
+        trials = [Trial(path.stem, path, read_one(path, robot)) for path in every]
+    there = [each.name for each in trials]
+    for name in sorted(names.difference(there)):
+        near = did_you_mean(name, there)
+        raise UserError(
+            f"--hold-out {name}: no such file or trial; {near}there are {', '.join(there)}"
+        )
+    judged = [each for each in trials if each.name in names or each.path in files]
+    if len(judged) == len(trials):
+        raise UserError(f"--hold-out {', '.join(held)}: nothing is left to fit to")
+    return [each for each in trials if each not in judged], judged
 
 
 def rests_of(trials: Sequence[Trial], robot: Robot) -> Recording:

@@ -5,8 +5,8 @@ the inputs, actuators that follow them as
 
     x'' = w^2 (u(t - t_d) - x) - 2 d w x',
 
-and, of chambers, the stops and the creep of a `pressure_chain`. What acts depends on the readings
-alone, so it is known along a whole trial before the rod moves.
+act as x (1 + c x / x_max), and, of chambers, the stops and the creep of a `pressure_chain`. What
+acts depends on the readings alone, so it is known along a whole trial before the rod moves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -192,6 +192,6 @@ FAMILIES_IN_MOTION: Mapping[str, Make] = {
     "hysteresis": _hysteresis,
     "creep": _creep,
 }
-"""Name -> what is unknown of a motion: what is at rest, `scale` of the positions, `delay` of the
-inputs, `lag` of the actuators, `relaxation` times of the material, `hysteresis` and `creep` of
-chambers."""
+"""Name -> what is unknown of a motion: what is at rest, `scale` of the positions, `curves` of the
+inputs, their `delay`, `lag` of the actuators, `relaxation` times of the material, `hysteresis` and
+`creep` of chambers."""

@@ -92,6 +92,15 @@ def seen(
     return {each.name: _part(each, values) for each in groups}
 
 
+def known_mean(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Means over axes of what is not NaN; 0 where nothing is known: a camera may see two
+    coordinates alone."""
+    known = np.isfinite(values)
+    total = np.where(known, values, 0.0).sum(axis=axes)
+    mean: np.ndarray = total / np.maximum(known.sum(axis=axes), 1)
+    return mean
+
+
 def _part(group: Group, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
     value = outputs[group.output]
     if group.unit == "m":

@@ -18,7 +18,7 @@ import numpy as np
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import Actuation, actuation_as
 from softcr_models.identification.identifiable import content_of
-from softcr_models.identification.measured_groups import Group, seen
+from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Work
 from softcr_models.identification.unknowns import FACTOR, Recorded, Unknown
 from softcr_models.prediction import RodPrediction
@@ -29,12 +29,13 @@ INTERVALS = 8
 """Of the whole rod, and two of each segment, at least."""
 RUN_IN, JUDGED = 1.5, 4.0
 """Of a window: not judged, judged [s]."""
-MOST_WINDOWS = 48
+MOST_WINDOWS = 150
+"""So many are fitted to; a third of them while a search is far from its end."""
 STARTS = 12
 """First guesses that are tried, drawn from the priors but for one."""
 _LIKELY = 0.5  # of the priors' deviations: how far they are drawn
 _CORRELATED = 0.25  # errors so far apart count as independent [s]
-_ROUNDS = 3  # of estimated noise
+_ROUNDS = 2  # of estimated noise
 _STEPS = 12  # of a search
 _FIRST_STEPS = 3  # likewise, of a search among first guesses
 _DAMPINGS = (0.01, 1.0, 30.0, 1e3)  # tried at once, times the one that succeeded last
@@ -140,11 +141,18 @@ def motion_fit(
     Raises:
         UserError: no trial is long enough for a window.
     """
-    search = _Search(robot, motions, tuple(groups), tuple(unknowns), work or Work())
-    values = search.first(np.random.default_rng(seed))
+    work = work or Work()
+    few, search = (
+        _Search(robot, motions, tuple(groups), tuple(unknowns), most, work)
+        for most in (MOST_WINDOWS // 3, MOST_WINDOWS)
+    )
+    begin = STARTS + (2 * _FIRST_STEPS + _STEPS) * few.tried
+    work.expect(few.seconds * begin + search.seconds * _ROUNDS * _STEPS * search.tried)
+    values = few.best(few.first(np.random.default_rng(seed)), _STEPS)
     for _ in range(_ROUNDS):
-        values = search.best(values, _STEPS)
         search.estimate_noise(values)
+        values = search.best(values, _STEPS)
+    search.estimate_noise(values)
     residual, jacobian = search.both(values)
     del residual
     found = search.by_name(values)
@@ -159,7 +167,7 @@ def motion_fit(
     )
 
 
-def windows_of(motions: Sequence[Motion], most: int = MOST_WINDOWS) -> list[Window]:
+def windows_of(motions: Sequence[Motion], most: int) -> list[Window]:
     """Windows of equal length, evenly chosen among all that follow each other.
 
     Raises:
@@ -379,34 +387,29 @@ class _Search:
         windows: that are fitted to.
         noise: (G,) of a number [m].
         lost: windows in which the rod is lost, at the last values that were evaluated.
+        seconds: of a candidate on a usual machine.
+        tried: candidates of a step.
     """
 
     def __init__(
         self, robot: Robot, motions: Sequence[Motion], groups: tuple[Group, ...],
-        unknowns: tuple[Unknown, ...], work: Work,
+        unknowns: tuple[Unknown, ...], most: int, work: Work,
     ) -> None:  # fmt: skip
         self.unknowns, self.groups = unknowns, groups
-        self.windows, self.lost = windows_of(motions), 0
+        self.windows, self.lost = windows_of(motions, most), 0
         self._robot, self._work = robot, work
         self._simulation = Simulation(robot, motions, groups, work)
         self._measured = self._simulation.measured(self.windows)
         self._priors = np.array([each.deviation for each in unknowns])
-        extent = _rms(self._measured - _centre(self._measured))
+        extent = _rms(self._measured - known_mean(self._measured, (0, 1)))
         self._lost = np.maximum(_LOST * robot.length, 2.0 * extent)
         least = [max(each.noise, _FINEST) for each in groups]
         self.noise = np.maximum(least, 0.1 * extent)
         self._thinned = np.sqrt(min(1.0, motions[0].period / _CORRELATED))
         rows, lanes = self.windows[0].rows, len(self.windows)
         intervals = _rod(robot).total_intervals
-        self._seconds = _SECONDS * rows * lanes * intervals  # of a candidate
-        self._expect(STARTS + 2 * _FIRST_STEPS * self._a_step + _ROUNDS * _STEPS * self._a_step)
-
-    @property
-    def _a_step(self) -> int:
-        return 1 + len(self.unknowns) + len(_DAMPINGS)
-
-    def _expect(self, candidates: int) -> None:
-        self._work.expect(self._seconds * candidates)
+        self.seconds = _SECONDS * rows * lanes * intervals
+        self.tried = 1 + len(unknowns) + len(_DAMPINGS)
 
     def by_name(self, values: np.ndarray) -> dict[str, float]:
         """Of values (P,)."""
@@ -442,7 +445,7 @@ class _Search:
                 values = tried[chosen]
                 damping = float(np.clip(damping * _DAMPINGS[chosen], 1e-4, 1e6))
             if cost - costs[chosen] < _DONE * cost:
-                self._work.expected -= self._seconds * self._a_step * (steps - number - 1)
+                self._work.expected -= self.seconds * self.tried * (steps - number - 1)
                 break
         return values
 
@@ -476,20 +479,9 @@ class _Search:
         return self._simulation.along(made, self.windows)[0]
 
 
-def _centre(values: np.ndarray) -> np.ndarray:
-    """(G, 3) means of values (W, L, G, 3) that are known; 0 of what never is."""
-    known = np.isfinite(values)
-    mean: np.ndarray = np.where(known, values, 0.0).sum(axis=(0, 1)) / np.maximum(
-        known.sum(axis=(0, 1)), 1
-    )
-    return mean
-
-
 def _rms(values: np.ndarray) -> np.ndarray:
     """(G,) root mean squares of numbers (W, L, G, 3) that are known."""
-    known = np.isfinite(values)
-    total = (np.where(known, values, 0.0) ** 2).sum(axis=(0, 1, 3))
-    rms: np.ndarray = np.sqrt(total / np.maximum(known.sum(axis=(0, 1, 3)), 1))
+    rms: np.ndarray = np.sqrt(known_mean(values**2, (0, 1, 3)))
     return rms
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 
 from softcr_models.errors import UserError
-from softcr_models.identification.measured_groups import Group, seen
+from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Recording, stacked
 from softcr_models.identification.unknowns import Recorded, Unknown, recorded_as
 from softcr_models.prediction import RodPrediction
@@ -186,7 +186,7 @@ class _Search:
         self._measured = stacked(groups, recording.outputs)
         self._priors = np.array([each.deviation for each in unknowns])
         known = self._measured.reshape(-1, len(groups), 3)
-        extent = np.sqrt(np.nanmean((known - np.nanmean(known, axis=0)) ** 2, axis=(0, 2)))
+        extent = np.sqrt(known_mean((known - known_mean(known, (0,))) ** 2, (0, 2)))
         self._lost = _RESTLESS * robot.length * np.array([each.unit == "m" for each in groups])
         self._lost = np.maximum(self._lost, extent)
         self.noise = np.maximum([max(each.noise, _FINEST) for each in groups], 0.05 * extent)
