@@ -41,9 +41,8 @@ FEWEST = 8
 _LONGEST_JUMP = 3600.0  # of a clock between two rows of a trial [s]
 _LEAST_INPUT, _LEAST_PLACE = 3e-3, 3e-3
 """Of a robot's limit, of its length: what stays below is in another unit [-]."""
-_SPOOLED = {"N": UNITS["N m"], "m": UNITS["rad"]}
+_SPOOLED = {"N": UNITS["N m"], "rad": UNITS["m"]}
 """SI unit of an input -> units that a spool's radius makes of it."""
-_ACTING = {"chamber": "Pa", "tendon": "N"}
 _PIXEL = "px"
 
 Axis = Literal["x", "y", "z", "-x", "-y", "-z"]
@@ -229,8 +228,8 @@ def _check_robot(known: ColumnMap, robot: Robot) -> None:
                 f"column map: positions.{name}: {robot.name} has no such sensor; it has "
                 f"{', '.join(sensors)}; a sensor of type pose in the robot file adds one"
             )
-    for each, actuator in zip(known.inputs, robot.actuators, strict=True):
-        _factor(each, _ACTING[actuator.type], actuator.name)
+    for each, unit, actuator in zip(known.inputs, robot.input_units, robot.actuators, strict=True):
+        _factor(each, unit, actuator.name)
 
 
 def _factor(known: Input, unit: str, actuator: str) -> float:
@@ -247,9 +246,7 @@ def _factor(known: Input, unit: str, actuator: str) -> float:
             raise UserError(
                 f"column map: input {known.column}: {known.unit} needs spool_radius [m]"
             )
-        return known.gain * spooled[known.unit] * (
-            known.spool_radius if unit == "m" else 1.0 / known.spool_radius
-        )  # fmt: skip
+        return known.gain * spooled[known.unit] / known.spool_radius
     allowed = ", ".join([*UNITS[unit], *spooled, "V"])
     raise UserError(
         f"column map: input {known.column}: unit {known.unit!r} is not allowed for actuator "
@@ -261,8 +258,10 @@ def _content(table: Table, known: ColumnMap, robot: Robot) -> Signals | Recordin
     groups = {each.output: each for each in groups_of(robot) if each.unit == "m"}
     reader = _Reader(table, known)
     factors = [
-        _factor(each, _ACTING[actuator.type], actuator.name)
-        for each, actuator in zip(known.inputs, robot.actuators, strict=True)
+        _factor(each, unit, actuator.name)
+        for each, unit, actuator in zip(
+            known.inputs, robot.input_units, robot.actuators, strict=True
+        )
     ]
     zeros = np.array([each.zero for each in known.inputs])
     for each in known.inputs:

@@ -397,8 +397,8 @@ def _from_commands(result: Identified, motion: Samples | None) -> Identified:
     delay, fit, left, error = min(lags, key=lambda lag: lag[-1])
     what, within = "pressures", f"{error:.0f} Pa"
     if not result.robot.chambers:
-        unit, told = ("mrad", "angles") if result.robot.motors else ("mN", "tensions")
-        what, within = told, f"{1e3 * error:.1f} {unit}"
+        unit, what = ("mrad", "angles") if result.robot.motors else ("mN", "tensions")
+        within = f"{1e3 * error:.1f} {unit}"
     note = f"{what} follow their commands {1e3 * delay:.1f} ms late, within {within} rms"
     done = _with(result, fit, left, f"commands and {what} of the motion", note)
     return replace(done, delay=delay)

@@ -98,7 +98,7 @@ def check_sensors(robot: "Robot") -> None:
     """Each kind as often as the actuators allow; poses have names and segments."""
     found = [sensor.type for sensor in robot.sensors if sensor.type != "pose"]
     needed = [sensor.type for sensor in (SENSORS if robot.chambers else SENSORS[1:])]
-    optional = [each for each in ("tension", "angle") if each in robot.quantities]
+    optional = [str(each) for each in ("tension", "angle") if each in robot.quantities]
     optional += ["tendon_length"] if robot.tendons else []
     missing = set(needed) - set(found)
     if missing or len(set(found)) < len(found) or set(found) - {*needed, *optional}:
