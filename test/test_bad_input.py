@@ -355,9 +355,11 @@ def test_every_shipped_file_loads_and_robots_have_the_names_of_their_files():
         assert load_obstacles(name).obstacles
     for name in available("plant_errors"):
         assert load_plant_errors(name).changed()
+    for path in (CONFIG / "recordings").glob("*_guess.yaml"):
+        assert load_any_robot(path).name == path.stem.removesuffix("_guess")
     folders = {
         "robots", "controllers", "ethercat", "force_torque", "loads", "obstacles", "optitrack",
-        "plant_errors",
+        "plant_errors", "recordings",
     }  # fmt: skip
     assert {path.parts[0] for path in loaded} == folders
 

@@ -19,7 +19,7 @@ PAGES = {name: write() for name, write in robot_schema.pages().items()}
         ("robot_rod.md", "| `segments` |   | list of 1 to 8, each Segment | required |"),
         ("robot_rod.md",
          "| `bending_compliance` | rad/(N m m) | number above 0 or list of 2, each nu"),
-        ("robot_rod.md", "list of at least 1, each Chamber or RodTendon | required |"),
+        ("robot_rod.md", "list of at least 1, each Chamber or RodTendon or Motor | required |"),
         ("robot_arm.md", "| `rack` | - | whole number at least 1 | required |"),
     ],
 )  # fmt: skip

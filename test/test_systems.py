@@ -51,7 +51,7 @@ def parameters_of(system, name):
         ({"duration": "-5"}, "duration = -5.0: must be a number from 1"),
         ({"mode": "fast"}, "mode = 'fast': must be one of wall, lockstep"),
         ({"colour": "red"}, "colour = 'red': unknown; known are robot, duration"),
-        ({"robot": "nobody"}, "robot 'nobody': unknown; known are dalenberg_robot1, "),
+        ({"robot": "nobody"}, "robot 'nobody': unknown; known are asl_trunk, "),
         ({"robot": "nowhere/robot.yaml"}, "robot file nowhere/robot.yaml: no such file"),
         (
             {"robot": "dalenberg_robot1", "device": "auto"},
