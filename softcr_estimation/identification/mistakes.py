@@ -48,7 +48,7 @@ FORCES = TENSIONS
 ANGLES = {"degrees": np.pi / 180.0}
 MOMENTS = {"N mm": 1e-3, "N cm": 1e-2, "kgf cm": 9.80665e-2, "kN m": 1e3}
 ATMOSPHERE = 101325.0  # [Pa]
-REACH = 1.3  # of the robot's length: no tip is farther from the base
+REACH = 1.3  # of the length at the highest pressures: no tip is farther from the base
 _BEYOND = 3.0  # times the highest input that is allowed: no input is higher
 _FEW = 0.02  # of the highest input that is allowed: lower ones may be in another unit
 _HALF = 0.5  # of the residual: a mistake that leaves more explains nothing
@@ -78,6 +78,7 @@ def check_sizes(
     height = base_height(robot)
     links = [each.connector.length for each in robot.segments if each.connector is not None]
     length = robot.length + robot.tip_cap_length + sum(links)
+    farthest = height + REACH * (length + _stretch(robot))
     for group in groups_of(robot):
         if group.unit != "m" or group.name not in outputs:
             continue
@@ -85,9 +86,9 @@ def check_sizes(
         known = values[np.isfinite(values).any(axis=1)]
         far = np.sqrt(np.nansum(known**2, axis=1))  # cameras may see two coordinates alone
         # a few glints of the cameras are no mistake of the person
-        if far.size and np.quantile(far, 0.8) > height + REACH * length:
+        if far.size and np.quantile(far, 0.8) > farthest:
             middle = float(np.median(far))
-            unit = _likely(LENGTHS, middle, 0.3 * (height + length), height + REACH * length)
+            unit = _likely(LENGTHS, middle, 0.3 * (height + length), farthest)
             hint = f"they seem to be in {unit}" if unit else "they may be of another frame"
             raise UserError(
                 f"{source}: {group.name}: {middle:.4g} m from the base, but the robot is "
@@ -103,6 +104,16 @@ def check_sizes(
                 f"{source}: {what} reach {highest:.4g} {si}, but the robot's limit is {limit:.4g} "
                 f"{si}{hint}"
             )
+
+
+def _stretch(robot: Robot) -> float:
+    """How much longer the robot is at its highest pressures [m]; no weight."""
+    highest = np.array(rod_inputs(robot).high)
+    forces = robot.segment_actuation[:, 2] @ np.where(
+        [unit == "Pa" for unit in robot.input_units], highest, 0.0
+    )
+    lengths = [each.length * each.dilatation_compliance for each in robot.segments]
+    return float(np.array(lengths) @ forces)
 
 
 def mistakes(where: Where, robot: Robot, recording: Recording) -> tuple[str, ...]:
