@@ -1,4 +1,4 @@
-"""The shipped rests of a pneumatic arm of two segments: found by the command in the robot's head."""
+"""The included rests of a pneumatic arm, and the robot that the command in its head finds."""
 
 import re
 

@@ -313,7 +313,7 @@ def test_mistakes_in_a_file_get_one_line(tmp_path, changes, complaint):
 
 
 def test_unknown_arms_and_payloads_are_refused():
-    with pytest.raises(UserError, match="'nobody': unknown; known are asl_trunk, asu_two_segments, dalenberg_robot1"):
+    with pytest.raises(UserError, match="'nobody': unknown; known are asl_trunk, "):
         load_arm("nobody")
     with pytest.raises(UserError, match="payload: -1 kg is not allowed: at least 0"):
         ArmDynamics(ROBOT, payload=-1)
