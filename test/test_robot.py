@@ -88,7 +88,7 @@ def test_robots_of_both_kinds_are_known_by_the_type_of_their_file():
     ):
         load_robot("dalenberg_robot1")
     with pytest.raises(
-        UserError, match=r"'nemo': unknown; known are asl_trunk, dalenberg_robot1, .*licher2025"
+        UserError, match=r"'nemo': unknown; known are asl_trunk, .*licher2025"
     ):
         load_robot("nemo")
 
