@@ -17,7 +17,7 @@ from softcr_estimation.identification.mistakes import mistakes
 from softcr_estimation.identification.trials import payload_of, rests_of
 from softcr_models.errors import UserError
 from softcr_models.identification.measured_groups import Group
-from softcr_models.identification.motion_fit import MotionFit, distances, loaded
+from softcr_models.identification.motion_fit import distances, loaded
 from softcr_models.identification.prior_fit import (
     PriorFit,
     centre_lines,
@@ -26,7 +26,7 @@ from softcr_models.identification.prior_fit import (
     prior_fit,
 )
 from softcr_models.identification.rod_identification import Recording, Work, fitted_groups
-from softcr_models.identification.unknowns import FAMILIES, Recorded, unknowns_of
+from softcr_models.identification.unknowns import FAMILIES, Fit, Recorded, unknowns_of
 from softcr_models.identification.unknowns import in_words as value_in_words
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import rod_inputs
@@ -90,10 +90,6 @@ def run(
         lines += refused(found, "", explain, anyway)
         if fit.lost:
             lines.append(f"warning: no steady state in {fit.lost} of {len(fitted)} rows")
-        lines += [
-            f"{one} and {other} are hardly told apart, correlation {value:.2f}"
-            for one, other, value in fit.alike
-        ]
         lines.append(_next(robot, fit, groups))
         unloaded = fit.recorded.robot.model_copy(update={"payload": first.payload})
         write(directory, unloaded, as_content(fit.recorded), fit, trials, lines, console)
@@ -152,7 +148,7 @@ def write(
     directory: Path,
     robot: Robot,
     recorded: Mapping[str, object],
-    fit: PriorFit | MotionFit,
+    fit: Fit,
     trials: Sequence[Trial],
     lines: Sequence[str],
     console: Console,
@@ -160,6 +156,10 @@ def write(
     """Robot file, `recorded.yaml` and report of a fit; lines that judge it are said."""
     little = [each.name for each, told in zip(fit.unknowns, fit.told, strict=True) if told < _TOLD]
     lines = [*lines]
+    lines += [
+        f"{one} and {other} are hardly told apart, correlation {value:.2f}"
+        for one, other, value in fit.alike
+    ]
     if little:
         lines.append(f"mostly as guessed, the recordings tell little of {', '.join(little)}")
     for line in lines:
@@ -213,12 +213,12 @@ def _next(robot: Robot, fit: PriorFit, groups: Sequence[Group]) -> str:
     return f"a rest at {where} {inputs.unit} would tell most: {unknown.name} {told}"
 
 
-def _told(fit: PriorFit | MotionFit) -> list[str]:
+def _told(fit: Fit) -> list[str]:
     rows = zip(fit.unknowns, fit.values.values(), fit.deviations, strict=True)
     return [f"{each.name}: {value_in_words(each, value, float(std))}" for each, value, std in rows]
 
 
-def table_of(robot: Robot, fit: PriorFit | MotionFit) -> Table:
+def table_of(robot: Robot, fit: Fit) -> Table:
     """What was found of each unknown."""
     title = f"{robot.name}, with one standard deviation"
     table = Table("unknown", "found", "told by the recordings", title=title, box=box.SIMPLE_HEAD)

@@ -79,6 +79,42 @@ def test_pressures_of_any_unit(tmp_path, unit, more, reading):
     np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("unit", "more", "reading"),
+    [("rad", {}, 1.0), ("deg", {}, 180.0 / np.pi), ("mm", {"spool_radius": 0.01}, 10.0)],
+)
+def test_motors_are_read_as_angles_or_as_what_they_wind(tmp_path, unit, more, reading):
+    inputs = [{"column": f"m{k}", "unit": unit, **more} for k in range(6)]
+    rows = np.hstack((TIMES[:, None], np.full((ROWS, 6), 0.8 * reading), TIPS))
+    path = csv(tmp_path / "run.csv", "t,m0,m1,m2,m3,m4,m5,x,y,z", rows)
+    content = {"inputs": inputs, "positions": {"tip": {"columns": ["x", "y", "z"], "unit": "m"}}}
+    known = ColumnMap.model_validate(content | {"time": MAP["time"]})
+    robot = load_robot("asl_trunk")
+    (trial,) = read_trials([path], known, robot)
+    np.testing.assert_allclose(trial.content.inputs.values, 0.8, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1.0, "rad"), (180.0 / np.pi, "deg")])
+def test_a_proposed_map_knows_motors(tmp_path, factor, unit):
+    robot = load_robot("asl_trunk")
+    waves = np.sin(TIMES[:, None] + np.arange(6)) * robot.input_limits[0].maximum
+    rows = np.hstack((TIMES[:, None], factor * waves, TIPS))
+    path = csv(tmp_path / "run.csv", "t,q1,q2,q3,q4,q5,q6,tip_x,tip_y,tip_z", rows)
+    proposed = yaml.safe_load(proposed_map(path, robot))
+    assert [each["unit"] for each in proposed["inputs"]] == [unit] * 6
+
+
+@pytest.mark.parametrize("odd", ['"', ": {b", "\\1", "\n- y", " # no", " "])
+def test_a_proposed_map_holds_any_name(tmp_path, odd):
+    names = [f"pressure_{k}{odd}" for k in range(3)]
+    arrays = dict(zip(names, 1e-3 * PRESSURES.T, strict=True))
+    path = tmp_path / "run.npz"
+    np.savez(path, time=TIMES, **arrays, **{f"tip_{a}": TIPS[:, k] for k, a in enumerate("xyz")})
+    told = yaml.safe_load(proposed_map(path, load_robot("licher2025")))
+    assert [each["column"] for each in told["inputs"]] == names
+    assert set(told) == {"time", "inputs", "positions", "frame", "payload"}
+
+
 def test_torques_of_spools_are_tensions(tmp_path):
     inputs = [{"column": f"m{k}", "unit": "N m", "spool_radius": 0.01} for k in range(4)]
     rows = np.hstack(

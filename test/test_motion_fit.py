@@ -125,6 +125,21 @@ def test_a_true_start_mends_what_the_model_has_wrong():
     assert np.nanmean(distances(near - measured)) < 0.7 * whole
 
 
+def test_true_starts_of_a_robot_with_motors():
+    """What a rod recorded of itself is predicted from its own true starts."""
+    robot = load_robot("asl_trunk")
+    groups = tuple(each for each in groups_of(robot) if each.unit == "m")
+    inputs, own = moved(robot, 3, 6.0), actuation_as(robot, {})
+    alone = Simulation(robot, [Motion("", inputs, {}, PERIOD)], groups)
+    seen, _ = alone.along([own], alone.whole)
+    outputs = {each.name: seen[0, 0, :, g] for g, each in enumerate(groups)}
+    simulation = Simulation(robot, [Motion("", inputs, outputs, PERIOD)], groups)
+    near, measured = simulation.from_true_starts(own, dict.fromkeys(outputs, 1e-3), 0.5, 0.5)
+    assert len(near) > 1
+    assert np.ptp(measured, axis=(0, 1)).max() > 5e-3
+    assert distances(near - measured).max() < 1e-6
+
+
 @pytest.mark.later
 def test_several_payloads_of_one_robot_tell_its_stiffness():
     robot = load_robot("licher2025")

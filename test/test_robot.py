@@ -87,9 +87,7 @@ def test_robots_of_both_kinds_are_known_by_the_type_of_their_file():
         UserError, match=r"is an arm driven by tendons, must be a rod .* licher2025"
     ):
         load_robot("dalenberg_robot1")
-    with pytest.raises(
-        UserError, match=r"'nemo': unknown; known are asl_trunk, .*licher2025"
-    ):
+    with pytest.raises(UserError, match=r"'nemo': unknown; known are asl_trunk, .*licher2025"):
         load_robot("nemo")
 
 

@@ -68,7 +68,7 @@ class Input(Data):
     column: str = Field(description="its column")
     unit: str = Field(
         description="Pa, kPa, MPa, bar, mbar, psi of a chamber; N, mN, or N m, N mm of a tendon's "
-        "spool; m, mm, cm, or rad, deg of the spool; V"
+        "spool; rad, deg of a motor, or m, mm, cm that it winds; V"
     )
     gain: Finite = Field(
         default=1.0, description="of the actuator for one of the unit; of 1 V in SI, as in Pa/V"

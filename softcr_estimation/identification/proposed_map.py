@@ -1,15 +1,18 @@
 """A column map as the names of columns suggest it, as YAML with a comment at each guess."""
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import yaml
 
 from softcr_estimation.identification.recorded_tables import Table, read_tables
 from softcr_models.errors import UserError
+from softcr_models.files.csv_files import UNITS
 from softcr_models.identification.measured_groups import groups_of
 from softcr_models.model import Inputs
 from softcr_models.robots.robot import Robot
@@ -36,6 +39,8 @@ _POSITION = re.compile(
     r"(?i)position|pos|marker|tip|disc|plate|tracker|mocap|rigid|body|pose|xyz|y"
 )
 _MOST_VOLTS = 12.0
+_USUAL = {"Pa": ("Pa", "kPa", "bar", "psi"), "N": ("N",), "rad": ("rad", "deg")}
+"""SI unit in which an actuator acts -> units of which the likeliest is proposed."""
 _DISTANCES = {"m": (0.003, 2.0), "cm": (2.0, 200.0), "mm": (200.0, 5000.0)}
 """Usual distances of a tip from its base [unit]."""
 
@@ -54,22 +59,22 @@ def proposed_map(path: Path, robot: Robot | None) -> str:
     name, table = next(iter(trials.items()))
     left = [each for each in table.names if each in table.own or each in table.columns]
     lines = [f"# Proposed from {path}; a comment stands at each guess.",
-             f"# Columns: {', '.join(table.names)}"]  # fmt: skip
+             f"# Columns: {_shown(table.names)}"]  # fmt: skip
     if len(trials) > 1:
-        lines.append(f"# Trials: {', '.join(trials)}; columns are those of {name}.")
+        lines.append(f"# Trials: {_shown(trials)}; columns are those of {_shown([name])}.")
     lines += _time(table, left)
     lines += _trial(table, left)
     of_positions = list(_triples(table, left))
     taken = {column for _, columns in of_positions for column in columns}
     of_inputs = _inputs(table, [each for each in left if each not in taken], robot)
     if not of_inputs:
-        raise UserError(f"{path}: no column looks like an input; it has {', '.join(table.names)}")
+        raise UserError(f"{path}: no column looks like an input; it has {_shown(table.names)}")
     of_positions = [
         (stem, columns) for stem, columns in of_positions if not {*columns} & {*of_inputs}
     ]
     if not of_positions:
         raise UserError(
-            f"{path}: no two or three columns look like a position; it has {', '.join(table.names)}"
+            f"{path}: no two or three columns look like a position; it has {_shown(table.names)}"
         )
     lines += _of_inputs(table, of_inputs, robot)
     lines += _of_positions(table, of_positions, robot)
@@ -180,10 +185,10 @@ def _of_inputs(table: Table, names: Sequence[str], robot: Robot | None) -> list[
             most = float(np.max(limits.high)) if limits else 1e5
             more = f", gain: {most / max(highest, 1e-9):.2e}"
             why += "; gain [Pa/V] or [N/V] guessed, so that the highest is the robot's limit"
-        elif told in ("N m", "Nm", "rad", "deg"):
+        elif told in UNITS["N m"] or (told in UNITS["m"] and "rad" in _acting(robot, place)):
             more, why = ", spool_radius: 0.01", why + "; spool_radius [m]: a guess"
         who = f"{actuators[place]}: " if place < len(actuators) else ""
-        lines.append(f"  - {{column: {_quoted(name)}, unit: {told}{more}}}  # {who}{why}")
+        lines.append(f"  - {{column: {_quoted(name)}, unit: {_quoted(told)}{more}}}  # {who}{why}")
     return lines
 
 
@@ -200,16 +205,15 @@ def _unit(
     if _U.fullmatch(name) and highest <= _MOST_VOLTS:
         return "V", f"guessed: up to {highest:.3g}"
     if limits is not None and robot is not None and place < len(robot.actuators):
-        chamber = robot.actuators[place].type == "chamber"
-        most = float(np.max(limits.high))
-        sizes = {"Pa": 1.0, "kPa": 1e3, "bar": 1e5, "psi": 6894.757} if chamber else {"N": 1.0}
+        acts, most = _acting(robot, place), float(np.max(limits.high))
+        sizes = {unit: UNITS[acts][unit] for unit in _USUAL[acts]}
         reached = {unit: max(highest, 1e-9) * size / most for unit, size in sizes.items()}
         near = {  # above its limit no robot is driven
             unit: abs(np.log(share)) + (2.0 if share > 1.1 else 0.0)
             for unit, share in reached.items()
         }
         best = min(near, key=lambda unit: near[unit])
-        if word in ("N", "N m", "rad", "V", "m") and not chamber:
+        if word in ("N", "N m", "V", "m") and acts != "Pa":
             return word, f"guessed from the name: up to {highest:.3g}"
         if not 0.25 < reached[best] < 4.0 and highest <= _MOST_VOLTS:
             return "V", f"guessed: up to {highest:.3g}, in no unit near the limit {most:.3g}"
@@ -236,9 +240,8 @@ def _of_positions(
         who = sensor or f"SENSOR_OF_{re.sub('[^A-Za-z0-9]', '_', stem)}"
         if not sensor:
             why = "a sensor of type pose in the robot file may be called so"
-        lines.append(
-            f"  {off}{who}: {{columns: [{listed}], unit: {unit}{more}}}  # {why}; sensor guessed"
-        )
+        what = f"columns: [{listed}], unit: {_quoted(unit)}{more}"
+        lines.append(f"  {off}{who}: {{{what}}}  # {why}; sensor guessed")
     axes = "[x, y, z]" if width == 3 else "[x, z]"
     origin = ", ".join(["0.0"] * width)
     lines.append(
@@ -276,4 +279,15 @@ def _values(table: Table, name: str) -> np.ndarray:
 
 def _quoted(name: str) -> str:
     """A name as YAML has it."""
-    return name if re.fullmatch(r"[A-Za-z_/][\w/.]*", name) and name not in "yn" else f'"{name}"'
+    plain = re.fullmatch(r"[A-Za-z_/][\w/. ]*", name) and yaml.safe_load(name) == name
+    return name if plain and name not in "yn" else json.dumps(name)
+
+
+def _shown(names: Iterable[str]) -> str:
+    """Names of a file in a comment, which none of them can end."""
+    return "".join(each if each.isprintable() else "?" for each in ", ".join(names))
+
+
+def _acting(robot: Robot | None, place: int) -> str:
+    """SI unit in which an actuator acts; empty where there is none."""
+    return robot.input_units[place] if robot and place < len(robot.actuators) else ""

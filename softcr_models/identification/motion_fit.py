@@ -20,10 +20,11 @@ from softcr_models.identification.actuation import Actuation, actuation_as
 from softcr_models.identification.identifiable import content_of
 from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Work
-from softcr_models.identification.unknowns import FACTOR, Recorded, Unknown
+from softcr_models.identification.unknowns import FACTOR, Fit, Recorded, Unknown
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
+from softcr_models.rod.description import rod_inputs
 
 INTERVALS = 8
 """Of the whole rod, and two of each segment, at least."""
@@ -81,24 +82,16 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MotionFit:
-    """What was found.
+class MotionFit(Fit):
+    """What was found in motion.
 
     Attributes:
-        unknowns: (P,) that were looked for.
-        values: by name.
-        covariance: (P, P), priors and estimated noises taken as true.
         actuation: robot, recording and actuators at these values.
-        noise: by name of group, estimated: root mean square of a number [m].
         lost: windows in which the rod is lost.
         windows: that were fitted to.
     """
 
-    unknowns: tuple[Unknown, ...]
-    values: Mapping[str, float]
-    covariance: np.ndarray
     actuation: Actuation
-    noise: Mapping[str, float]
     lost: int
     windows: int
 
@@ -106,18 +99,6 @@ class MotionFit:
     def recorded(self) -> Recorded:
         """Robot and recording."""
         return self.actuation.recorded
-
-    @property
-    def deviations(self) -> np.ndarray:
-        """(P,) standard deviations."""
-        deviations: np.ndarray = np.sqrt(self.covariance.diagonal())
-        return deviations
-
-    @property
-    def told(self) -> np.ndarray:
-        """(P,) the share of each prior's variance that the recording took away; 0: nothing."""
-        priors = np.array([each.deviation for each in self.unknowns])
-        return 1.0 - (self.deviations / priors) ** 2
 
 
 def motion_fit(
@@ -153,15 +134,14 @@ def motion_fit(
         search.estimate_noise(values)
         values = search.best(values, _STEPS)
     search.estimate_noise(values)
-    residual, jacobian = search.both(values)
-    del residual
+    _, jacobian = search.both(values)
     found = search.by_name(values)
     return MotionFit(
         search.unknowns,
         found,
         np.linalg.inv(jacobian.T @ jacobian),
-        actuation_as(robot, found),
         {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)},
+        actuation_as(robot, found),
         search.lost,
         len(search.windows),
     )
@@ -357,7 +337,7 @@ class Simulation:
             return (np.empty((0, ahead, len(self.groups), 3)),) * 2
         measured = self.measured(starts)
         at = np.array([path[0, number, k] for number, k in places])[None]
-        spans = _OFF * _spans(self.robot)
+        spans = _OFF * rod_inputs(self.robot).range
         recent = np.exp(-0.5 * period * np.arange(past, -1, -1) / _RECENT)
         sizes = np.array([max(0.1 * noise[each.name], _FINEST) for each in self.groups])
         weights = recent[:, None, None] / sizes[:, None]
@@ -515,14 +495,6 @@ def loaded(robot: Robot, mass: float) -> Robot:
 
 _SECONDS = 2e-6
 """Of a usual machine, for a step of one interval of a rod among many."""
-
-
-def _spans(robot: Robot) -> np.ndarray:
-    limits = [
-        robot.tension_limits if each.type == "tendon" else robot.pressure_limits
-        for each in robot.actuators
-    ]
-    return np.array([each.maximum - each.minimum for each in limits])
 
 
 def _body_of(robot: Robot) -> str:

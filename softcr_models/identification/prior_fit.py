@@ -7,7 +7,7 @@ memory, not by their cameras. Sensitivities follow from f(x, q) = 0: a changed u
 state by one Newton step.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -18,7 +18,7 @@ from scipy.linalg import lu_factor, lu_solve
 from softcr_models.errors import UserError
 from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Recording, stacked
-from softcr_models.identification.unknowns import Recorded, Unknown, recorded_as
+from softcr_models.identification.unknowns import Fit, Recorded, Unknown, recorded_as
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
@@ -33,49 +33,20 @@ _TRIES = 8  # of a step, each shorter
 _STEP = 1e-4  # of a deviation, for differences
 _DONE = 1e-4  # of the cost: a smaller gain ends a search
 _FINEST = 1e-6  # noise that is believed [m, N, N m]
-_ALIKE = 0.95  # correlation of two unknowns that are hardly told apart [-]
 _RESTLESS = 0.5  # of the rod's length: error of a row in which the rod has no steady state
 
 
 @dataclass(frozen=True, eq=False)
-class PriorFit:
-    """What was found.
+class PriorFit(Fit):
+    """What was found at rest.
 
     Attributes:
-        unknowns: (P,) that were looked for.
-        values: by name.
-        covariance: (P, P) of the values, priors and estimated noises taken as true.
         recorded: robot and recording at these values.
-        noise: by name of group, estimated: root mean square of a number [its unit].
         lost: rows in which the rod has no steady state.
     """
 
-    unknowns: tuple[Unknown, ...]
-    values: Mapping[str, float]
-    covariance: np.ndarray
     recorded: Recorded
-    noise: Mapping[str, float]
     lost: int
-
-    @property
-    def deviations(self) -> np.ndarray:
-        """(P,) standard deviations."""
-        deviations: np.ndarray = np.sqrt(self.covariance.diagonal())
-        return deviations
-
-    @property
-    def told(self) -> np.ndarray:
-        """(P,) the share of each prior's variance that the recording took away; 0: nothing."""
-        priors = np.array([each.deviation for each in self.unknowns])
-        return 1.0 - (self.deviations / priors) ** 2
-
-    @property
-    def alike(self) -> tuple[tuple[str, str, float], ...]:
-        """Pairs of unknowns that the recording hardly tells apart, with their correlation."""
-        found = self.covariance / np.outer(self.deviations, self.deviations)
-        names = [each.name for each in self.unknowns]
-        pairs = zip(*np.nonzero(np.abs(np.triu(found, 1)) > _ALIKE), strict=True)
-        return tuple((names[i], names[k], float(found[i, k])) for i, k in pairs)
 
 
 def prior_fit(
@@ -107,8 +78,8 @@ def prior_fit(
         search.unknowns,
         found,
         np.linalg.inv(jacobian.T @ jacobian),
-        recorded_as(robot, found),
         {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)},
+        recorded_as(robot, found),
         int((~np.isfinite(states).all(axis=1)).sum()),
     )
 

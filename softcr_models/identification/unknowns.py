@@ -29,6 +29,9 @@ OFFSETS_SHARE = 0.05
 _OWN = 0.3  # of the friction that all tendons share: how far one's differs [-]
 
 
+_ALIKE = 0.95  # correlation of two unknowns that are hardly told apart [-]
+
+
 class Unknown(NamedTuple):
     """One number that is looked for.
 
@@ -49,6 +52,43 @@ class Unknown(NamedTuple):
     def told(self, value: float) -> float:
         """The factor of a logarithm, times its guess; any other value as it is."""
         return self.guess * float(np.exp(value)) if self.unit == FACTOR else float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What was found of unknowns.
+
+    Attributes:
+        unknowns: (P,) that were looked for.
+        values: by name.
+        covariance: (P, P) of the values, priors and estimated noises taken as true.
+        noise: by name of group, estimated: root mean square of a number [its unit].
+    """
+
+    unknowns: tuple[Unknown, ...]
+    values: Mapping[str, float]
+    covariance: np.ndarray
+    noise: Mapping[str, float]
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """(P,) standard deviations."""
+        deviations: np.ndarray = np.sqrt(self.covariance.diagonal())
+        return deviations
+
+    @property
+    def told(self) -> np.ndarray:
+        """(P,) the share of each prior's variance that the recording took away; 0: nothing."""
+        priors = np.array([each.deviation for each in self.unknowns])
+        return 1.0 - (self.deviations / priors) ** 2
+
+    @property
+    def alike(self) -> tuple[tuple[str, str, float], ...]:
+        """Pairs of unknowns that the recording hardly tells apart, with their correlation."""
+        found = self.covariance / np.outer(self.deviations, self.deviations)
+        names = [each.name for each in self.unknowns]
+        pairs = zip(*np.nonzero(np.abs(np.triu(found, 1)) > _ALIKE), strict=True)
+        return tuple((names[i], names[k], float(found[i, k])) for i, k in pairs)
 
 
 @dataclass(frozen=True, eq=False)
