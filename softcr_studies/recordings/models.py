@@ -212,7 +212,8 @@ def run(cell: Cell) -> Result:
         result["seconds"] = perf_counter() - began
         result["note"] = "; ".join(f"{k} {v:.3g}" for k, v in fit.values.items())
         whole = whole_trials(robot, fit.actuation, held, groups)
-        near = [true_starts(robot, fit.actuation, fit.noise, [each], groups, HORIZONS[0])
+        near = [true_starts(robot, fit.actuation, fit.noise, fit.memory, [each], groups,
+                            HORIZONS[0])
                 for each in held]  # fmt: skip
         seen_here = whole_trials(robot, fit.actuation, fitted, groups)
         residual = learned(
