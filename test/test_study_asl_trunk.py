@@ -19,8 +19,10 @@ PERIOD = 0.02
 def test_the_shipped_recording_is_one_of_a_trunk_with_motors():
     robot, fitted, held, groups = parts_of(Settings())
     assert robot.quantities == ("angle",) * 6
-    assert [each.name for each in fitted] == ["a_0g"]
-    assert {each.name: each.payload for each in held} == {"a_300g": 0.3, "c_0g": 0.0}
+    assert [each.name for each in fitted] == ["a_0g", "a_300g"]
+    assert {each.name: each.payload for each in held} == {
+        "a_0g_end": 0.0, "a_300g_end": 0.3, "c_0g": 0.0
+    }  # fmt: skip
     assert {each.name for each in groups} == {
         "tip position", "disc_1 position", "disc_2 position"
     }  # fmt: skip
