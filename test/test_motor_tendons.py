@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from softcr_models import CosseratRod, load_robot
+from softcr_models.files.config import config_directory
 from softcr_models.files.yaml_files import validated
 from softcr_models.robots.parts import SLACK
 from softcr_models.robots.robot import Robot
@@ -16,7 +17,25 @@ from softcr_models.rod.state import RodState
 from softcr_models.rod.tendon_coupling import Coupling
 from softcr_models.rod_model.tendon_lengths import tendon_lengths
 
-TRUNK = load_robot("asl_trunk")
+
+def trunk():
+    """Segments as of the shipped trunk, of a linear material, and six motors that bend it far."""
+    guess = load_robot(config_directory() / "recordings/asl_trunk_guess.yaml")
+    wound = {"lever_arm": 0.025, "spool_radius": 0.01, "stiffness": 1000.0, "pretension": 4.0}
+    segments = [
+        each.model_dump() | {"bending_compliance": compliance}
+        for each, compliance in zip(guess.segments, (10.0, 15.0, 20.0), strict=True)
+    ]
+    ends = ("lower", "upper", "lower", "upper", "middle", "middle")
+    degrees = (45.0, 0.0, 135.0, 90.0, 60.0, 150.0)
+    actuators = [
+        each.model_dump() | wound | {"angle": np.radians(angle), "to": end}
+        for each, angle, end in zip(guess.actuators, degrees, ends, strict=True)
+    ]
+    return guess.replace(segments=segments, actuators=actuators)
+
+
+TRUNK = trunk()
 ANGLES = np.array([0.9, -0.6, 0.3, 1.2, -0.2, 0.5])
 
 

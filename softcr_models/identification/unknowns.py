@@ -165,9 +165,11 @@ def recorded_as(robot: Robot, values: Mapping[str, float]) -> Recorded:
     def of_axes(pattern: str) -> np.ndarray:
         return np.array([values.get(pattern.format(axis), 0.0) for axis in "xyz"])
 
+    gains = np.exp(values.get("gain", 0.0) + own("gain_{}"))
+    turned = [each == "angle" for each in robot.quantities]  # the spool of a motor has its gain
     return Recorded(
         _changed(robot, values),
-        np.exp(values.get("gain", 0.0) + own("gain_{}")),
+        np.where(turned, 1.0, gains),
         values.get("offset", 0.0) + own("offset_{}"),
         of_axes("base_{}"),
         of_axes("base_turn_{}"),
@@ -212,6 +214,8 @@ def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
         if actuator["type"] == "motor":
             for name in ("stiffness", "pretension"):
                 actuator[name] *= float(np.exp(values.get(f"tendon_{name}", 0.0)))
+            gain = values.get("gain", 0.0) + values.get(f"gain_{number}", 0.0)
+            actuator["spool_radius"] *= float(np.exp(gain))
         if "end_lever_arm" in actuator.get("routing", {}):
             actuator["routing"]["end_lever_arm"] *= farther * ending
     for sensor in content["sensors"]:
