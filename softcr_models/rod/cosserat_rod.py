@@ -137,7 +137,8 @@ class CosseratRod:
         if payload and fitted:
             raise UserError(
                 f"robot {robot.name}: estimated_payload: is for a rod without connectors, payload, "
-                "medium, exact or varying tendons, obstacles and an estimated force at its tip"
+                "medium, neo_hookean, exact or varying tendons, obstacles and an estimated force "
+                "at its tip"
             )
         self.body = self._body(by_rows=fitted)
         if fitted:
