@@ -163,6 +163,7 @@ def fittings_of(robot: Robot, grid: Grid) -> Fittings:
         tendon_inputs=inputs,
         springs=np.ascontiguousarray(robot.tendon_springs[followed]) if robot.motors else None,
         exact=int(exact),
+        hyperelastic=1 if grid.stiffens > 1 else None,
         varying=int(len(inputs) > 0 or robot.has_varying_actuation or grid.stiffens > 1),
         **_medium_of(robot),
         tip_lever=np.array([0.0, 0.0, robot.tip_cap_length]),

@@ -17,7 +17,8 @@ order in X the energy of a length is, for E = 3 G,
 
 With h = 1 the moment that resists is phi m / f, and the force along the rod the derivative of this
 by l; with any other h the difference from the linear law counts h times. This difference is added
-to the actuation of each row, which rods without it never look at.
+to the actuation of each row: kernels of rods without it have no trace of it, so that their
+rounding does not depend on it.
 """
 
 from softcr_models.rod.inner import inlined
@@ -73,17 +74,19 @@ def yield_in_interval(row, stress, s, i, part, section):
 
 
 @inlined
-def add_hyperelastic(acting, s, i, compliance, section):
-    """acting (6,) += what a neo-Hookean material resists less than a linear one at row i."""
-    part = section.stiffening[1]
-    stretch = _LEAST_STRETCH + positive_part(1.0 + compliance[2] * s[i, 2] - _LEAST_STRETCH)
-    inverse = 1.0 / stretch
-    cube = inverse * inverse * inverse
-    less = part * (1.0 - inverse * (1.0 + 2.0 * cube) / 3.0)
-    slope = -part * inverse * inverse * (1.0 + 8.0 * cube) / 3.0
-    energy = 0.5 * (compliance[3] * s[i, 3] * s[i, 3] + compliance[4] * s[i, 4] * s[i, 4])
-    linear, true = stretch - 1.0, (stretch - inverse * inverse) / 3.0
-    acting[2] += part * (linear - true) / compliance[2] - energy * slope
-    share = less / _softening(s, i, compliance, section)
-    acting[3] += share * s[i, 3]
-    acting[4] += share * s[i, 4]
+def add_hyperelastic(hyperelastic, acting, s, i, compliance, section):
+    """acting (6,) += what a neo-Hookean material resists less than a linear one at row i; nothing
+    where `hyperelastic` is None."""
+    if hyperelastic is not None:
+        part = section.stiffening[1]
+        stretch = _LEAST_STRETCH + positive_part(1.0 + compliance[2] * s[i, 2] - _LEAST_STRETCH)
+        inverse = 1.0 / stretch
+        cube = inverse * inverse * inverse
+        less = part * (1.0 - inverse * (1.0 + 2.0 * cube) / 3.0)
+        slope = -part * inverse * inverse * (1.0 + 8.0 * cube) / 3.0
+        energy = compliance[3] * s[i, 3] * s[i, 3] + compliance[4] * s[i, 4] * s[i, 4]
+        linear, true = stretch - 1.0, (stretch - inverse * inverse) / 3.0
+        acting[2] += part * (linear - true) / compliance[2] - 0.5 * energy * slope
+        share = less / _softening(s, i, compliance, section)
+        acting[3] += share * s[i, 3]
+        acting[4] += share * s[i, 4]

@@ -178,9 +178,9 @@ def actuation_at_rows(acting, s, w, section, grid, extras):
             for k in range(6):
                 acting[i, k] = w[i, k]
             add_tendons(extras.fittings.springs, acting[i], strain, i, a, extras)
-        if grid.stiffens > 1:
-            for i in range(grid.first_row[a], grid.first_row[a + 1]):
-                add_hyperelastic(acting[i], s, i, part.compliance, section)
+            add_hyperelastic(
+                extras.fittings.hyperelastic, acting[i], s, i, part.compliance, section
+            )
 
 
 @inlined
@@ -202,5 +202,4 @@ def base_actuation(base, s, w, section, grid, extras):
         set_tensions(extras.fittings.springs, s, section, grid, extras)
         strain_from_wrench(strain, s[0], part_of(room, 0, section, grid))
         add_tendons(extras.fittings.springs, base, strain, 0, 0, extras)
-        if grid.stiffens > 1:
-            add_hyperelastic(base, s, 0, section.compliance[0], section)
+        add_hyperelastic(extras.fittings.hyperelastic, base, s, 0, section.compliance[0], section)
