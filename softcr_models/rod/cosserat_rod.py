@@ -144,7 +144,9 @@ class CosseratRod:
         if fitted:
             self.fittings = discretise.fittings_of(robot, self.grid)
             self.loads = discretise.no_loads(self.grid, 3 * tip_force)
-        self.largest_errors = stepper.largest_errors(self.grid, self.fittings, self.obstacles)
+        self.largest_errors = stepper.largest_errors(
+            self.grid, self.fittings, self.obstacles, self.body, self.nominal_parameters
+        )
         self._no_inputs = np.zeros(self.input_size)
 
     def rest_state(self) -> np.ndarray:
