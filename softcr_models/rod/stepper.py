@@ -94,6 +94,7 @@ SERVED_SUBSTEPS = 4
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
 
 
+_TOGETHER = 3  # times that sub-steps of many candidates are halved at once
 _RANGE = 1.0, LARGEST_TURN * LARGEST_TURN  # of the checks beside the error
 
 
@@ -479,6 +480,8 @@ def advance(
     out, failed = _attempt(given, run, tips, single, serial)
     if len(failed):
         retries = retries or Retries()
+        if len(failed) >= FLOAT64_LANES and not serial:
+            failed = _together(given, run, tips, single, out, failed, retries)
         for candidate in failed.tolist():
             state, level, row = (each[candidate % len(each)] for each in given)
             found = _again(state, level, row, run, retries)
@@ -489,6 +492,26 @@ def advance(
                 out[candidate] = found
     rolled = out.reshape(batch, steps, 3, 4) if tips else out
     return rolled.astype(np.float32, copy=False) if single else rolled
+
+
+def _together(given, run, tips, single, out, failed, retries):
+    """Does candidates that do not hold again, in finer sub-steps, as long as they fill lanes.
+
+    Returns:
+        Those that still do not hold.
+    """
+    for _ in range(_TOGETHER):
+        run = run._replace(substeps=2 * run.substeps, fresh=1)
+        part = [each[failed] if len(each) > 1 else each for each in given]
+        found, left = _attempt(part, run, tips, single, False)
+        done = np.setdiff1d(np.arange(len(failed)), left)
+        out[failed[done]] = found[done]
+        retries.candidates += len(done)
+        retries.attempts += len(done)
+        failed = failed[left]
+        if len(failed) < FLOAT64_LANES or not len(done):
+            break
+    return failed
 
 
 def _attempt(given, run, tips, single, serial):
