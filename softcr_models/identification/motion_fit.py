@@ -52,8 +52,6 @@ _BEGUN = 0.7  # deviation of where stops begin, as a share of their radii [-]
 _SEEN_TO = 3e-3  # how well a rod agrees with what is seen there [m]
 _PAST = 1.5  # measured before a start that its state is fitted to [s]
 _RECENT = 0.1  # of them, e-folding time of their weights [s]
-_KNOTS = (-0.6, -0.3, 0.0)  # before a start, between which what acts is off linearly [s]
-_FADING = 0.3  # after it [s]
 _OFF = 0.1  # of an input's range: how far what acts may be off at a start
 
 
@@ -101,11 +99,13 @@ class MotionFit(Fit):
 
     Attributes:
         actuation: robot, recording and actuators at these values.
+        memory: over which errors are forgotten: their correlation falls to 1/e [s].
         lost: windows in which the rod is lost.
         windows: that were fitted to.
     """
 
     actuation: Actuation
+    memory: float
     lost: int
     windows: int
 
@@ -157,6 +157,7 @@ def motion_fit(
         np.linalg.inv(jacobian.T @ jacobian),
         {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)},
         actuation_as(robot, found),
+        search.memory(values),
         search.lost,
         len(search.windows),
     )
@@ -358,17 +359,23 @@ class Simulation:
                     found[c, lanes[lane][1], rows, g] = whole[:, place]
 
     def from_true_starts(
-        self, actuation: Actuation, noise: Mapping[str, float], horizon: float, every: float
+        self,
+        actuation: Actuation,
+        noise: Mapping[str, float],
+        memory: float,
+        horizon: float,
+        every: float,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predictions from states that agree with what was measured just before.
 
-        At each start a rod has run from the beginning of its trial, for `_PAST` of it under inputs
+        At each start a rod has run from the beginning of its trial, and for `_PAST` under inputs
         that are off by what makes it agree best with the samples of that time, most with the last
-        ones: linear between `_KNOTS`, fading afterwards within `_FADING`.
+        ones. Afterwards inputs are less and less off, as errors of whole trials are forgotten.
 
         Args:
             actuation: that is judged.
             noise: by name of group [m].
+            memory: over which errors are forgotten [s].
             horizon: of a prediction [s].
             every: from one start to the next [s].
 
@@ -396,25 +403,21 @@ class Simulation:
         recent = np.exp(-0.5 * period * np.arange(past, -1, -1) / _RECENT)
         sizes = np.array([max(0.1 * noise[each.name], _FINEST) for each in self.groups])
         weights = recent[:, None, None] / sizes[:, None]
-        times = period * np.arange(-past, ahead + 1)
-        shapes = np.array([np.interp(times, _KNOTS, row) for row in np.eye(len(_KNOTS))])
-        shapes[-1] *= np.where(times > 0.0, np.exp(-times / _FADING), 1.0)
-        units = spans[:, None, None] * np.eye(len(spans))[:, None, :]  # of an input's knots
-        units = (units[:, None] * shapes[None, :, :, None]).reshape(-1, len(times), len(spans))
-        off = np.zeros((len(starts), len(units)))
+        shape = np.exp(-np.maximum(period * np.arange(-past, ahead + 1), 0.0) / memory)[:, None]
+        off = np.zeros((len(starts), len(spans)))
         for _ in range(2):
-            now = np.tensordot(off, units[:, : past + 1], 1)
-            pushes = np.stack([now, *(now + 0.05 * unit for unit in units[:, : past + 1])])
+            pushes = np.stack([off, *(off + 0.05 * row for row in np.diag(spans))])[:, :, None]
             lanes = np.repeat(at, len(pushes), axis=0)
             short = [each._replace(rows=past + 1) for each in starts]
-            paths, _ = self.along([actuation] * len(pushes), short, lanes, pushes)
+            paths, _ = self.along([actuation] * len(pushes), short, lanes, pushes * shape)
             for s in range(len(starts)):
                 left = (weights * (paths[0, s] - measured[s, : past + 1])).ravel()
-                slopes = (weights * (paths[1:, s] - paths[0, s])).reshape(len(units), -1) / 0.05
+                slopes = (weights * (paths[1:, s] - paths[0, s])).reshape(len(spans), -1) / 0.05
                 known = np.isfinite(left) & np.isfinite(slopes).all(axis=0)
-                square = slopes[:, known] @ slopes[:, known].T + np.eye(len(units))
-                off[s] -= np.linalg.solve(square, slopes[:, known] @ left[known] + off[s])
-        found, _ = self.along([actuation], starts, at, np.tensordot(off, units, 1)[None])
+                square = slopes[:, known] @ slopes[:, known].T + np.eye(len(spans))
+                gradient = slopes[:, known] @ left[known] + off[s] / spans
+                off[s] -= spans * np.linalg.solve(square, gradient)
+        found, _ = self.along([actuation], starts, at, off[None, :, None] * shape)
         return found[0, :, past + 1 :], measured[:, past + 1 :]
 
 
@@ -496,6 +499,18 @@ class _Search:
         """From what values (P,) leave of each group."""
         rms = _rms(self._seen(values[None])[0] - self._measured)
         self.noise = np.maximum(rms, [max(each.noise, _FINEST) for each in self.groups])
+
+    def memory(self, values: np.ndarray) -> float:
+        """Until when the correlation of errors has fallen to 1/e at values (P,), at most as long as
+        windows are judged [s]."""
+        judged = self.windows[0].judged(range(self.windows[0].rows))
+        off = np.nan_to_num((self._seen(values[None])[0] - self._measured)[:, judged])
+        products = [
+            (off[:, lag:] * off[:, : len(judged) - lag]).mean() for lag in range(len(judged))
+        ]
+        fallen = np.flatnonzero(np.array(products) < products[0] / np.e)
+        rows = fallen[0] if len(fallen) else len(judged)
+        return float(rows * self.windows[0].every * self._simulation.motions[0].period)
 
     def both(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(R,) residual of values (P,), and (R, P) its derivative."""

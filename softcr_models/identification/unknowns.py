@@ -295,8 +295,8 @@ def _markers(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 
 FAMILIES: Mapping[str, Make] = {
     "stiffness": _one("stiffness", FACTOR, 0.5),
-    "segments": _segments,
     "taper": _one("taper", FACTOR, 0.5),
+    "segments": _segments,
     "stiffening": _one("stiffening", "-", 0.2),
     "neo_hookean": _one("neo_hookean", "-", 0.3),
     "density": _one("density", FACTOR, 0.2),
@@ -311,9 +311,11 @@ FAMILIES: Mapping[str, Make] = {
     "markers": _markers,
 }
 """Name -> what is unknown. `stiffness` of the whole rod, `taper` its logarithm's change from base
-to tip, `stiffening` the relative change of the bending compliance at a curvature of 15/m, `gains`
-and `offsets` of the actuators, what they share and each one's own, `registration` of the base in
-the frame of the cameras, `markers` where the sensors of type pose sit."""
+to tip, `segments` each one's own, and along the rod's axis, `stiffening` the relative change of the
+bending compliance at a curvature of 15/m, masses of `connectors`, `directions` in which actuators
+lie, stiffness and pretension of the `tendons` of motors, `gains` and `offsets` of the actuators,
+what they share and each one's own, `registration` of the base in the frame of the cameras,
+`markers` where the sensors of type pose sit."""
 
 
 def in_words(unknown: Unknown, value: float, deviation: float) -> str:

@@ -14,6 +14,7 @@ the static linear map of the trials has them; what was published of the arm is n
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar, NamedTuple
@@ -212,7 +213,8 @@ def run(cell: Cell) -> Result:
         result["seconds"] = perf_counter() - began
         result["note"] = "; ".join(f"{k} {v:.3g}" for k, v in fit.values.items())
         whole = whole_trials(robot, fit.actuation, held, groups)
-        near = [true_starts(robot, fit.actuation, fit.noise, [each], groups, HORIZONS[0])
+        near = [true_starts(robot, fit.actuation, fit.noise, fit.memory, [each], groups,
+                            HORIZONS[0])
                 for each in held]  # fmt: skip
         seen_here = whole_trials(robot, fit.actuation, fitted, groups)
         residual = learned(
@@ -262,8 +264,9 @@ def _of_numbers(
     if method == MEAN:
         slopes, intercept = 0.0 * slopes, np.vstack([e.outputs for e in train]).mean(axis=0)
     if method in CANDIDATES:
-        folds = min(MOST_FOLDS, len(train))
-        choice = select(train, CANDIDATES[method], steps, folds, period)[0]
+        parts = train if len(train) > 1 else _cut(train[0])
+        folds = min(MOST_FOLDS, len(parts))
+        choice = select(parts, CANDIDATES[method], steps, folds, period)[0]
         model = identified(train, choice.lift, choice.ridge, period)
     whole, near = [], []
     for motion, trial in zip(held, _trials(held, groups, seen), strict=True):
@@ -282,6 +285,12 @@ def _of_numbers(
         whole.append(_as_groups(predicted, seen))
         near.append(distances(_as_groups(from_starts, seen) - measured[ahead]))
     return whole, near
+
+
+def _cut(trial: Trial) -> list[Trial]:
+    """A single trial in parts, to leave out in turn."""
+    bounds = np.linspace(0, len(trial.inputs), MOST_FOLDS + 1).astype(int)
+    return [Trial(trial.outputs[a:b], trial.inputs[a:b]) for a, b in pairwise(bounds.tolist())]
 
 
 def _as_groups(values: np.ndarray, seen: np.ndarray) -> np.ndarray:

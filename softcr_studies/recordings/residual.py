@@ -16,7 +16,7 @@ from softcr_studies.koopman.lifted_model import ridge_regression
 
 LAGS = (0.0, 0.1, 0.2, 0.4)
 """Ages of the inputs [s]."""
-RIDGES = (1e-2, 1e-1, 1.0, 1e1, 1e3)
+RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e3)
 """Of regressors of deviation 1; at the last one nearly nothing is believed."""
 _PARTS = 4  # in which trials are cut, each left out once
 
@@ -46,7 +46,8 @@ class Residual:
 
     def save(self, path: Path) -> None:
         """As a file of safetensors: arrays by the names above."""
-        save_file(asdict(self), path)
+        # the format writes memory as it lies
+        save_file({name: np.ascontiguousarray(each) for name, each in asdict(self).items()}, path)
 
 
 def learned(
