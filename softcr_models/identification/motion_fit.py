@@ -210,16 +210,17 @@ class Simulation:
         lets stops begin there from now on. A motion of which the rod has no steady state begins as
         it did."""
         if actuation.width:
-            for number, motion in enumerate(self.motions):
+            for number in range(len(self.motions)):
                 with suppress(EquilibriumError):
-                    self._begun[number] = self._past_of(actuation, motion, self._begun.get(number))
+                    self._begun[number] = self._past_of(actuation, number)
 
-    def _past_of(self, actuation, motion, begun):
+    def _past_of(self, actuation, number):
         """(m,) shares of the stops' radii, by Gauss' and Newton's method on steady states."""
+        motion, begun = self.motions[number], self._begun.get(number)
         model = _model(loaded(actuation.recorded.robot, motion.payload))
         first, count = motion.inputs[:1], model.input_size
         rows = max(1, round(_BEGIN / motion.period))
-        measured = self.measured([Window(self.motions.index(motion), 0, rows, 0)])[0]
+        measured = self.measured([Window(number, 0, rows, 0)])[0]
         known = np.isfinite(measured).any(axis=0).ravel()
         measured = known_mean(measured, (0,)).ravel()[known]
         begun, state = np.zeros(count) if begun is None else begun, None
