@@ -480,7 +480,8 @@ def advance(
     out, failed = _attempt(given, run, tips, single, serial)
     if len(failed):
         retries = retries or Retries()
-        if len(failed) >= FLOAT64_LANES and not serial:
+        # where steps may have small errors alone, many candidates do not hold
+        if run.largest_error < ERROR and len(failed) >= FLOAT64_LANES and not serial:
             failed = _together(given, run, tips, single, out, failed, retries)
         for candidate in failed.tolist():
             state, level, row = (each[candidate % len(each)] for each in given)
