@@ -234,7 +234,9 @@ def test_what_the_past_of_a_trial_has_left_is_found_from_its_first_positions():
         simulation.remember(actuation)
     assert off[1] < 0.1 * off[0]
     assert off[0] > 2e-3
-    assert simulation._begun[0] == pytest.approx(begun, abs=0.1)
+    # what all chambers have alike stretches this rod, by too little to be seen
+    bends = simulation._begun[0] - simulation._begun[0].mean()
+    assert bends == pytest.approx(begun - begun.mean(), abs=0.1)
 
 
 def test_errors_by_frequency_are_those_of_their_sines():
