@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from softcr_models.rod.cosserat_rod import CosseratRod
 
 ROD, CHAIN, FITTINGS, CONTACT = "rod", "chain", "fittings", "contact"
+MOTORS, HYPERELASTIC = "motors", "hyperelastic"
 
 ENTRY_POINTS = "softcr.kernels"
 """Group of the entry points by which installed packages, the papers among them, add sets."""
@@ -95,8 +96,13 @@ def needed_kernels(robot: AnyRobot, *, loads: bool = False, obstacles: bool = Fa
     if ROD in sets:
         from softcr_models.rod.discretise import needs_fittings
 
-        fitted = loads or needs_fittings(cast(Robot, robot))
-        sets += [FITTINGS] * fitted
+        rod = cast(Robot, robot)
+        if rod.motors:
+            sets += [MOTORS]
+        elif rod.neo_hookean:
+            sets += [HYPERELASTIC]
+        elif loads or needs_fittings(rod):
+            sets += [FITTINGS]
     return sets + [CONTACT] * obstacles
 
 
@@ -293,10 +299,10 @@ def _bare() -> "CosseratRod":
     return CosseratRod(load_robot("licher2025"))
 
 
-def _fitted() -> "CosseratRod":
+def _fitted(robot: str) -> "CosseratRod":
     from softcr_models.rod.cosserat_rod import CosseratRod
 
-    return CosseratRod(load_robot("two_segments"), 2)
+    return CosseratRod(load_robot(robot), 2)
 
 
 def _touching() -> "CosseratRod":
@@ -367,9 +373,12 @@ def _rod_parts(
 _OF_ROD = {
     "float32": 11.0, "float64": 11.0, "step": 11.0, "equations": 7.5, "tangents": 5.7, "tips": 4.0,
 }  # fmt: skip
+_OF_FITTED = _OF_ROD | {"equations": 12.0}
 _SETS: Mapping[str, tuple[Part, ...]] = {
     ROD: _rod_parts(ROD, _bare, _OF_ROD),
-    FITTINGS: _rod_parts(FITTINGS, _fitted, _OF_ROD | {"equations": 12.0}),
+    FITTINGS: _rod_parts(FITTINGS, partial(_fitted, "two_segments"), _OF_FITTED),
+    HYPERELASTIC: _rod_parts(HYPERELASTIC, partial(_fitted, "tentacle"), _OF_FITTED),
+    MOTORS: _rod_parts(MOTORS, partial(_fitted, "asl_trunk"), _OF_FITTED),
     CONTACT: _rod_parts(CONTACT, _touching, {"step": 22.0, "equations": 19.0}),
     CHAIN: (Part(CHAIN, _chain, 1.0, CHAIN, last=True, sources=(_MODELS / CHAIN,)),),
 }

@@ -100,6 +100,8 @@ def test_only_what_a_run_needs_is_compiled(bare_machine):
         (load_robot("licher2025"), {}, ["rod"]),
         (load_robot("licher2025"), {"loads": True}, ["rod", "fittings"]),
         (load_robot("licher2025_chain"), {}, ["rod", "chain"]),
+        (load_robot("tentacle"), {"loads": True}, ["rod", "hyperelastic"]),
+        (load_robot("asl_trunk"), {}, ["rod", "motors"]),
         (two, {"obstacles": True}, ["rod", "chain", "fittings", "contact"]),
         (load_robot("dalenberg_robot1", ("arm",)), {}, ["constant_curvature"]),
         (load_robot("pcs_one_segment", ("strain",)), {}, [OF_STRAINS]),

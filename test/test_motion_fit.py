@@ -213,6 +213,32 @@ def test_hysteresis_and_creep_are_those_of_the_robot_file_that_is_written():
     assert chain_of(actuation_as(robot, {})) is None
 
 
+def test_what_the_past_of_a_trial_has_left_is_found_from_its_first_positions():
+    """Chambers that were pressed hard before keep some of their stretch: wide stops that begin at
+    their lower ends."""
+    robot = load_robot("licher2025")
+    groups = tip_of(robot)
+    actuation = actuation_as(robot, {"hysteresis_3": 0.4})
+    ramp = np.minimum(np.arange(150) / 75.0, 1.0)[:, None]
+    inputs = np.max(rod_inputs(robot).high) * (0.1 + 0.15 * ramp * [1.0, 0.0, 0.0])
+    begun = np.array([-0.9, -0.9, 0.2])
+    truth = Simulation(robot, [Motion("", inputs, {}, PERIOD)], groups)
+    truth._begun[0] = begun
+    seen = truth.along([actuation], truth.whole)[0][0, 0, :, 0]
+    motion = Motion("", inputs, {groups[0].name: seen}, PERIOD)
+    simulation = Simulation(robot, [motion], groups)
+    off = []
+    for _ in range(2):
+        found = simulation.along([actuation], simulation.whole)[0][0, 0, :, 0]
+        off.append(np.linalg.norm(found - seen, axis=1).mean())
+        simulation.remember(actuation)
+    assert off[1] < 0.1 * off[0]
+    assert off[0] > 2e-3
+    # what all chambers have alike stretches this rod, by too little to be seen
+    bends = simulation._begun[0] - simulation._begun[0].mean()
+    assert bends == pytest.approx(begun - begun.mean(), abs=0.1)
+
+
 def test_errors_by_frequency_are_those_of_their_sines():
     times = 0.01 * np.arange(1000)
     values = np.zeros((1000, 3))

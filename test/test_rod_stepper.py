@@ -169,3 +169,41 @@ def test_wrong_shapes_and_numbers_are_named(rod):
         rod.step(np.zeros(60), np.zeros(3), PERIOD)
     with pytest.raises(UserError, match="intervals: 0"):
         CosseratRod(ROBOT, 0)
+
+
+def test_many_candidates_that_do_not_hold_are_refined_together():
+    """As accurately as one by one, and each is counted."""
+    rod = CosseratRod(ROBOT, 5)
+    count = 2 * stepper.FLOAT64_LANES
+    states = np.tile(rod.rest_state(), (count, 1))
+    jumps = np.tile(np.array([[[0.0, 0.0, 0.0], [6e4, 0.0, 0.0]]]), (count, 1, 1))
+    parameters = np.tile(rod.nominal_parameters, (count, 1))
+    run = Run(rod.body, rod.grid, PERIOD, 1, largest_error=0.02)
+    together, alone = stepper.Retries(), stepper.Retries()
+    many = stepper.rollout(states, jumps, parameters, run, retries=together)
+    one = stepper.rollout(states[:1], jumps[:1], parameters[:1], run, retries=alone)
+    assert alone.candidates == 1
+    assert together.candidates == count
+    assert together.attempts == count * alone.attempts
+    assert many == pytest.approx(np.tile(one, (count, 1, 1)), rel=1e-9, abs=1e-9)
+
+
+def test_a_damped_slender_rod_is_exact_enough_without_being_done_again():
+    """The shipped tentacle, pulled as fast as it may be, two sub-steps a tick against thirty-two:
+    its bending waves die out, so that errors of steps do not add up."""
+    rod = CosseratRod(load_robot("tentacle"), 2)
+    limits = rod.robot.tension_limits
+    ramp = np.minimum(limits.maximum_rate * PERIOD * np.arange(29), 0.6 * limits.maximum)
+    pulls = np.stack([ramp, 0.0 * ramp], axis=1)[None]
+    state = rod.equilibrium(np.zeros(2))[None]
+    tips, counted = [], stepper.Retries()
+    for substeps, error in ((2, rod.largest_errors[1]), (32, UNJUDGED)):
+        run = Run.of(rod.body, rod.grid, PERIOD, substeps, 0, rod.fittings, rod.loads, None, error)
+        poses = stepper.rollout_tips(
+            state, pulls, rod.nominal_parameters[None], run, retries=counted
+        )
+        tips.append(poses[0, :, :, 3])
+    off = np.linalg.norm(tips[0] - tips[1], axis=1)
+    assert np.linalg.norm(np.ptp(tips[1], axis=0)) > 0.2 * rod.robot.length
+    assert off.max() < 0.011 * rod.robot.length
+    assert counted.attempts < len(ramp) // 4

@@ -28,9 +28,10 @@ def measured_groups(robot: Robot, motions: Sequence[Motion]) -> tuple[Group, ...
 def whole_trials(
     robot: Robot, actuation: Actuation, motions: Sequence[Motion], groups: Sequence[Group]
 ) -> list[np.ndarray]:
-    """(T, G, 3) of each motion from a steady state at its begin, knowing its inputs alone; NaN from
-    where the rod is lost."""
+    """(T, G, 3) of each motion from a steady state at its begin, knowing its inputs alone, and of a
+    rod that remembers where it began; NaN from where it is lost."""
     simulation = Simulation(robot, motions, groups)
+    simulation.remember(actuation)
     found, _ = simulation.along([actuation], simulation.whole)
     return [values[: len(motion)] for values, motion in zip(found[0], motions, strict=True)]
 

@@ -61,9 +61,23 @@ class Actuation:
     creep: float = 0.0
     curves: tuple[float, ...] = ()
 
-    def acting(self, readings: np.ndarray, period: float) -> np.ndarray:
+    @property
+    def width(self) -> float:
+        """Half of the widest loop that stops make: how far what acts depends on the past [Pa]."""
+        return float(np.dot(self.weights, self.radii))
+
+    def acting(
+        self, readings: np.ndarray, period: float, begun: np.ndarray | None = None
+    ) -> np.ndarray:
         """(T, m) inputs that act [Pa, N], of readings (T, m) so long apart [s], before which the
-        first one has stood for long."""
+        first one has stood for long.
+
+        Args:
+            readings: of the inputs.
+            period: between two of them.
+            begun: (m,) where the stops of each input begin, as shares of their radii, -1 to 1: the
+                past of a trial; None: the input has slowly risen from zero.
+        """
         acts = readings
         if self.delay:
             times = period * np.arange(len(acts))
@@ -78,7 +92,10 @@ class Actuation:
             return acts
         count, stops = acts.shape[1], len(self.radii)
         memory = ChainMemory(count, self.radii, (self.creep_time,))
-        past = memory.along(memory.begin(acts[0]), np.ascontiguousarray(acts)[None], period)[0]
+        remembered = memory.begin(acts[0])
+        if begun is not None:
+            remembered[: count * stops] = np.outer(begun, self.radii).ravel()
+        past = memory.along(remembered, np.ascontiguousarray(acts)[None], period)[0]
         stopped = past[:, : count * stops].reshape(len(acts), count, stops)
         pushed = stopped @ np.array(self.weights)
         changed: np.ndarray = acts - pushed + self.creep * past[:, count * stops :]

@@ -47,6 +47,9 @@ _DONE = 1e-3  # of the cost: a smaller gain ends a search
 _FINEST = 1e-6  # noise that is believed [m]
 _LOST = 0.5  # of the rod's length: error where the rod is lost
 _CHUNK = 64  # steps between two looks at the states
+_BEGIN = 0.3  # of a trial, in which it is seen what its past has left [s]
+_BEGUN = 0.7  # deviation of where stops begin, as a share of their radii [-]
+_SEEN_TO = 3e-3  # how well a rod agrees with what is seen there [m]
 _PAST = 1.5  # measured before a start that its state is fitted to [s]
 _RECENT = 0.1  # of them, e-folding time of their weights [s]
 _OFF = 0.1  # of an input's range: how far what acts may be off at a start
@@ -195,11 +198,48 @@ class Simulation:
         self.robot, self.motions, self.groups = robot, motions, tuple(groups)
         self._work = work or Work()
         self._near: dict[tuple[int, int], np.ndarray] = {}  # states at rest, where windows begin
+        self._begun: dict[int, np.ndarray] = {}  # of motions, see `remember`
 
     @property
     def whole(self) -> list[Window]:
         """A window for each motion, all of it."""
         return [Window(number, 0, len(each), 0) for number, each in enumerate(self.motions)]
+
+    def remember(self, actuation: Actuation) -> None:
+        """Finds where the stops of an actuation begin in each motion, from its first positions, and
+        lets stops begin there from now on. A motion of which the rod has no steady state begins as
+        it did."""
+        if actuation.width:
+            for number in range(len(self.motions)):
+                with suppress(EquilibriumError):
+                    self._begun[number] = self._past_of(actuation, number)
+
+    def _past_of(self, actuation, number):
+        """(m,) shares of the stops' radii, by Gauss' and Newton's method on steady states."""
+        motion, begun = self.motions[number], self._begun.get(number)
+        model = _model(loaded(actuation.recorded.robot, motion.payload))
+        first, count = motion.inputs[:1], model.input_size
+        rows = max(1, round(_BEGIN / motion.period))
+        measured = self.measured([Window(number, 0, rows, 0)])[0]
+        known = np.isfinite(measured).any(axis=0).ravel()
+        measured = known_mean(measured, (0,)).ravel()[known]
+        begun, state = np.zeros(count) if begun is None else begun, None
+        for _ in range(3):
+            (acts,) = actuation.acting(first, motion.period, begun)
+            state = model.rod.equilibrium(acts, near=state)
+            jacobian, by_inputs = model.rod.linearize(state, acts)
+            # a hundredth of a share: small, and far above rounding
+            moves = 0.01 * actuation.width * np.linalg.solve(jacobian, by_inputs).T
+            states = np.vstack((state, state + moves))
+            values = seen(model, self.groups, states, np.tile(acts, (len(states), 1)))
+            found = [actuation.recorded.as_recorded(g, values[g.name]) for g in self.groups]
+            places = np.stack(found, axis=1).reshape(len(states), -1)[:, known] / _SEEN_TO
+            slopes = (places[1:] - places[0]) / 0.01
+            off = places[0] - measured / _SEEN_TO
+            square = slopes @ slopes.T + np.eye(count) / _BEGUN**2
+            change = np.linalg.solve(square, slopes @ off + begun / _BEGUN**2)
+            begun = np.clip(begun - change, -1.0, 1.0)
+        return begun
 
     def measured(self, windows: Sequence[Window]) -> np.ndarray:
         """(W, L, G, 3); NaN where nothing was measured or is judged."""
@@ -263,7 +303,8 @@ class Simulation:
             window = windows[w]
             if (c, window.motion) not in read:
                 inputs = self.motions[window.motion].inputs
-                read[c, window.motion] = candidates[c].acting(inputs, period)
+                begun = self._begun.get(window.motion)
+                read[c, window.motion] = candidates[c].acting(inputs, period, begun)
             part = read[c, window.motion][window.begin : window.begin + longest]
             levels[lane, : len(part)], levels[lane, len(part) :] = part, part[-1]
             if pushed is not None:
@@ -342,6 +383,7 @@ class Simulation:
         Returns:
             (S, H, G, 3) predicted, and measured, 1 ... H periods after the starts.
         """
+        self.remember(actuation)
         period = self.motions[0].period
         past, ahead = max(2, round(_PAST / period)), max(1, round(horizon / period))
         step = max(1, round(every / period))
@@ -434,6 +476,7 @@ class _Search:
         """(P,) of the least cost, from other ones, in so many steps at most."""
         damping = 0.0
         for number in range(steps):
+            self._simulation.remember(actuation_as(self._robot, self.by_name(values)))
             residual, jacobian = self.both(values)
             square, gradient = jacobian.T @ jacobian, jacobian.T @ residual
             cost = residual @ residual

@@ -137,13 +137,16 @@ class CosseratRod:
         if payload and fitted:
             raise UserError(
                 f"robot {robot.name}: estimated_payload: is for a rod without connectors, payload, "
-                "medium, exact or varying tendons, obstacles and an estimated force at its tip"
+                "medium, neo_hookean, exact or varying tendons, obstacles and an estimated force "
+                "at its tip"
             )
         self.body = self._body(by_rows=fitted)
         if fitted:
             self.fittings = discretise.fittings_of(robot, self.grid)
             self.loads = discretise.no_loads(self.grid, 3 * tip_force)
-        self.largest_errors = stepper.largest_errors(self.grid, self.fittings, self.obstacles)
+        self.largest_errors = stepper.largest_errors(
+            self.grid, self.fittings, self.obstacles, self.body, self.nominal_parameters
+        )
         self._no_inputs = np.zeros(self.input_size)
 
     def rest_state(self) -> np.ndarray:

@@ -121,7 +121,8 @@ def needs_fittings(robot: Robot) -> bool:
     connected = any(each.connector is not None for each in robot.segments)
     beside = robot.payload is not None or robot.medium is not None
     followed = bool(_followed(robot).any())
-    return connected or beside or followed or robot.has_varying_actuation
+    varying = followed or robot.has_varying_actuation
+    return connected or beside or varying or robot.neo_hookean != 0.0
 
 
 def _followed(robot: Robot) -> np.ndarray:
@@ -162,7 +163,8 @@ def fittings_of(robot: Robot, grid: Grid) -> Fittings:
         tendon_inputs=inputs,
         springs=np.ascontiguousarray(robot.tendon_springs[followed]) if robot.motors else None,
         exact=int(exact),
-        varying=int(len(inputs) > 0 or robot.has_varying_actuation),
+        hyperelastic=1 if grid.stiffens > 1 else None,
+        varying=int(len(inputs) > 0 or robot.has_varying_actuation or grid.stiffens > 1),
         **_medium_of(robot),
         tip_lever=np.array([0.0, 0.0, robot.tip_cap_length]),
     )

@@ -175,7 +175,7 @@ def _bare_derivative(e, s, w, section, grid, de, ds):
     row = local(w[0, 0], (6,))
     up = local(w[0, 0], (3,))
     mean_up = local(w[0, 0], (3,))
-    rest = local(w[0, 0], (3,))
+    rest = local(w[0, 0], (2,))
     room = (local(w[0, 0], (6,)), local(w[0, 0], (6,)), local(w[0, 0], (6,)), local(w[0, 0], (6,)))
     end = grid.first_row[tip + 1] - 1
     for k in range(6):
@@ -196,8 +196,8 @@ def _bare_derivative(e, s, w, section, grid, de, ds):
                 row[k] = w[a, k] - s[end, k] + beyond
             if grid.stiffens > 0:
                 unresisted(rest, s, end + 1, section.compliance[a + 1], section)
-                for k in range(3):
-                    row[2 + k] -= rest[k]
+                row[3] -= rest[0]
+                row[4] -= rest[1]
                 add_unresisted(row, s, end, part.compliance, section)
             for k in range(6):
                 ds[end, k] = row[k] * part.relaxation_rate[k]
@@ -240,7 +240,7 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
     stress = local(like, (6,))
     row = local(like, (6,))
     beyond = local(like, (6,))
-    rest = local(like, (3,))
+    rest = local(like, (2,))
     room = (local(like, (6,)), local(like, (6,)), local(like, (6,)), local(like, (6,)))
     survey(acting, mean_up, end_up, forces, stream, s, w, section, grid, extras)
     obstacles, contacts = extras.obstacles, extras.contacts
@@ -266,8 +266,8 @@ def _fitted_derivative(e, s, w, section, grid, extras, de, ds):
                 beyond[k] += section.relaxation[a + 1, k] * ds[end + 1, k]
             if grid.stiffens > 0:
                 unresisted(rest, s, end + 1, section.compliance[a + 1], section)
-                for k in range(3):
-                    beyond[2 + k] -= rest[k]
+                beyond[3] -= rest[0]
+                beyond[4] -= rest[1]
             add_transposed_product(row, fittings.adjoint[a], beyond)
         for k in range(6):
             ds[end, k] = row[k] * part.relaxation_rate[k]

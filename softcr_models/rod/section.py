@@ -109,7 +109,10 @@ class Fittings(NamedTuple):
             stiffness [N/m], 0 for a tendon that is driven by its tension, tension without stretch
             [N], squared width of the transition to slack [N^2]; None without.
         exact: 1 if tendons pull along their tangents on the deformed rod, 0 as on the straight one.
-        varying: 1 if the actuation differs along a segment: these tendons, or routed inputs.
+        hyperelastic: 1 if the material is in part a neo-Hookean one, None if not: other kernels,
+            see `stiffening`.
+        varying: 1 if the actuation differs along a segment: these tendons, routed inputs, or what
+            acts like one in a hyperelastic rod.
         drag: (K, 6) drag per length and velocity, body frame [N s/m^2, N s].
         displaced: (K,) mass of displaced fluid per length [kg/m].
         cross_flow, along_flow: (K,) force per length and squared velocity across and along the rod
@@ -129,6 +132,7 @@ class Fittings(NamedTuple):
     tendon_inputs: np.ndarray
     springs: np.ndarray | None
     exact: int
+    hyperelastic: int | None
     varying: int
     drag: np.ndarray
     displaced: np.ndarray

@@ -20,7 +20,7 @@ the spring's energy, and frozen motors put none into the rod.
 from softcr_models.rod.backbone import part_of, strain_from_wrench
 from softcr_models.rod.inner import inlined, inner
 from softcr_models.rod.simd import local, positive_part, square_root
-from softcr_models.rod.stiffening import add_unresisted
+from softcr_models.rod.stiffening import add_hyperelastic, add_unresisted
 
 
 @inlined
@@ -166,7 +166,8 @@ def _longer(strain, i, tendon, fittings):
 
 @inlined
 def actuation_at_rows(acting, s, w, section, grid, extras):
-    """acting (R, 6) = w (R, 6) with the tendons of `fittings` at elastic wrenches s."""
+    """acting (R, 6) = w (R, 6) with the tendons of `fittings` at elastic wrenches s, and what acts
+    like an actuation in a hyperelastic rod."""
     strain = local(s[0, 0], (6,))
     room = (local(s[0, 0], (6,)), local(s[0, 0], (6,)), local(s[0, 0], (6,)), local(s[0, 0], (6,)))
     set_tensions(extras.fittings.springs, s, section, grid, extras)
@@ -177,6 +178,9 @@ def actuation_at_rows(acting, s, w, section, grid, extras):
             for k in range(6):
                 acting[i, k] = w[i, k]
             add_tendons(extras.fittings.springs, acting[i], strain, i, a, extras)
+            add_hyperelastic(
+                extras.fittings.hyperelastic, acting[i], s, i, part.compliance, section
+            )
 
 
 @inlined
@@ -198,3 +202,4 @@ def base_actuation(base, s, w, section, grid, extras):
         set_tensions(extras.fittings.springs, s, section, grid, extras)
         strain_from_wrench(strain, s[0], part_of(room, 0, section, grid))
         add_tendons(extras.fittings.springs, base, strain, 0, 0, extras)
+        add_hyperelastic(extras.fittings.hyperelastic, base, s, 0, section.compliance[0], section)
