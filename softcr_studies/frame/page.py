@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_studies.frame.table import Row, heads, published_kinds, read_table, row_notes
+from softcr_studies.frame.table import Row, has_spread, heads, published_kinds, read_table, row_notes
 
 PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _KEPT = ("*.png", "*.md", "trials.json")
@@ -164,9 +164,9 @@ def _settings(about: Mapping[str, Any]) -> str:
 
 def _table(rows: Sequence[Row]) -> list[str]:
     """A line for the heads, one for their alignment, one for each row."""
-    kinds = published_kinds(rows)
-    columns = heads(kinds)
+    shown = published_kinds(rows), has_spread(rows)
+    columns = heads(*shown)
     rule = ["---:" if number else "---" for number in columns.values()]
     cells = [[cell.replace("|", "\\|") for cell in line]
-             for line in (columns, rule, *(row.cells(kinds) for row in rows))]  # fmt: skip
+             for line in (columns, rule, *(row.cells(*shown) for row in rows))]  # fmt: skip
     return ["| " + " | ".join(line) + " |" for line in cells]

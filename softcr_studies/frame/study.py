@@ -101,6 +101,8 @@ class Study:
         seeded: whether the seed changes anything; if not, one is run.
         needs: settings that must be given (a recording); without them it is no part of a group.
         serial: whether cells run one at a time, with all cores, since they measure times.
+        after: names of the studies whose newest tables in the same results it reads.
+        quick: settings of a quick run, which only shows that everything works.
     """
 
     name: str
@@ -121,6 +123,8 @@ class Study:
     seeded: bool = True
     needs: Sequence[str] = ()
     serial: bool = False
+    after: Sequence[str] = ()
+    quick: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def group(self) -> str:

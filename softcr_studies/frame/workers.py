@@ -9,6 +9,7 @@ import os
 import pickle
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -23,7 +24,7 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import in_a_line
 from softcr_models.warm_up import ROD, added_sets, ensure_warm
 from softcr_studies.frame.catalogue import file_of, load_study
-from softcr_studies.frame.cell import Cell, Result
+from softcr_studies.frame.cell import SECONDS, Cell, Result
 from softcr_studies.frame.code_version import code_version
 
 ATTEMPTS = 3
@@ -54,6 +55,9 @@ class Job:
 def run_job(job: Job) -> Result:
     """Runs a cell in this process, on one thread of BLAS and as many of the kernels as it may.
 
+    Returns:
+        What the cell gives, and SECONDS, how long it took.
+
     Raises:
         UserError: what the cell refuses or raises, or this worker has another version of the code.
     """
@@ -68,8 +72,10 @@ def run_job(job: Job) -> Result:
         shutil.rmtree(cell.bag, ignore_errors=True)
     numba.set_num_threads(job.threads or numba.config.NUMBA_NUM_THREADS)
     try:
+        begin = time.monotonic()
         with threadpool_limits(limits=1, user_api="blas"):
-            return study.run(cell)
+            result = study.run(cell)
+        return {**result, SECONDS: time.monotonic() - begin}
     except UserError:
         raise
     except Exception as error:
