@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_studies.frame.table import Row, has_spread, heads, published_kinds, read_table, row_notes
+from softcr_studies.frame.table import (
+    Row,
+    has_spread,
+    heads,
+    published_kinds,
+    read_table,
+    row_notes,
+)
 
 PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _KEPT = ("*.png", "*.md", "trials.json")

@@ -68,6 +68,7 @@ class Must:
         goal: what is hoped for; None: the bound.
         case, method: of the row; None: of every one.
         at_least: whether the bounds are lower ones.
+        of_worst: whether the worst seed must keep them; otherwise the mean.
     """
 
     quantity: str
@@ -76,6 +77,7 @@ class Must:
     case: str | None = None
     method: str | None = None
     at_least: bool = False
+    of_worst: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,5 +176,6 @@ class Study:
         must = next(filter(meant, self.musts), None)
         if must is None:
             return {"published": published}
-        bounds = {"must": must.bound, "goal": must.goal, "at_least": must.at_least}
+        bounds = {"must": must.bound, "goal": must.goal, "at_least": must.at_least,
+                  "of_worst": must.of_worst}  # fmt: skip
         return {"published": published} | bounds

@@ -7,9 +7,9 @@ same results are read.
 import math
 from pathlib import Path
 
-from softcr_papers.pawlowski2019.studies import mpc
-from softcr_papers.pawlowski2019.studies.columns import COLUMNS
-from softcr_studies.frame.study import Cell, Metric, Published, Result, Study
+from softcr_papers.pawlowski2019.studies import learning, mpc
+from softcr_papers.pawlowski2019.studies.columns import COLUMNS, IMPLICIT
+from softcr_studies.frame.study import Cell, Metric, Must, Published, Result, Study
 from softcr_studies.frame.table import Row, read_table
 
 RATIO = "real-time ratio"
@@ -17,6 +17,8 @@ POINT, ANY, STATIC, CIRCLE = (
     "dynamic reach, single point", "dynamic reach, any point", "static reach", "trajectory",
 )  # fmt: skip
 _COLUMNS = tuple(column.name for column in COLUMNS)
+_SCHEME = tuple(column.name for column in IMPLICIT)
+"""The thesis's own scheme; its columns of 0.05 and 0.1 s are printed beside it, too."""
 _LEARNT = ("DDPG", "GPS")
 _PRINTED = {
     RATIO: {"NLSQ, 0.1 s": 0.95, "DDPG": 0.01, "GPS": 0.01},
@@ -29,14 +31,19 @@ _PRINTED = {
 }  # fmt: skip
 """Row -> column -> what is printed: [-] of ratios, else [%]."""
 
+for _row in _PRINTED.values():
+    _row |= {name: _row[name.replace("implicit scheme, ", "")] for name in _SCHEME
+             if name.replace("implicit scheme, ", "") in _row}  # fmt: skip
+
 _OF_MPC = {
     RATIO: (mpc.ESTIMATED, mpc.RATIO), ANY: (mpc.REACH, mpc.REACHED),
     STATIC: (mpc.HOLD, mpc.REACHED), CIRCLE: (mpc.ESTIMATED, mpc.ERROR),
 }  # fmt: skip
 _OF_LEARNING = {
-    POINT: ("RL1, a single point", "points reached"),
-    ANY: ("RL2, any point", "goals reached, strict box"),
-    CIRCLE: ("RL3, trajectories", "circle, distance"),
+    RATIO: (learning.ANY, learning.RATIO),
+    POINT: (learning.POINT, learning.REACHED),
+    ANY: (learning.ANY, learning.STRICTLY),
+    CIRCLE: (learning.TRACK, learning.AROUND),
 }
 """Row -> case and quantity of the study."""
 
@@ -47,27 +54,27 @@ def run(cell: Cell) -> Result:
     found = _found(cell)
     if isinstance(found, str):
         return {unit: math.nan, "note": found}
-    return {unit: _in_percent(found)}
+    return {unit: found.mean}
+
+
+def source(place: str, column: str) -> tuple[str, tuple[str, str, str]]:
+    """Study, and key of its row, of one place of the table."""
+    learnt = column in _LEARNT
+    case, quantity = (_OF_LEARNING if learnt else _OF_MPC)[place]
+    if column in _SCHEME and case == mpc.ESTIMATED:
+        case = "middle circle"
+    return "learning" if learnt else "mpc", (case, column, quantity)
 
 
 def _found(cell: Cell) -> Row | str:
     """The row of a study; or why there is none."""
-    learnt = cell.method in _LEARNT
-    study, places = ("learning", _OF_LEARNING) if learnt else ("mpc", _OF_MPC)
-    if cell.case not in places:
-        return "our study does not measure it"
+    study, key = source(cell.case, cell.method)
     try:
         rows = read_table(_beside(cell) / study / "latest" / "table.json")[1]
     except FileNotFoundError:
         return f"pawlowski2019/{study} had no table when this one was made"
-    key = (places[cell.case][0], cell.method, places[cell.case][1])
     row = next((row for row in rows if row.key == key), None)
     return row or f"pawlowski2019/{study} has no row {', '.join(key)}"
-
-
-def _in_percent(row: Row) -> float:
-    """Points that were counted are counted of ten."""
-    return 10.0 * row.mean if row.unit == "of 10" else row.mean
 
 
 def _beside(cell: Cell) -> Path:
@@ -82,17 +89,24 @@ STUDY = Study(
     summary="the thesis's table of controllers, with the figures of our studies",
     run=run,
     cases=tuple(_PRINTED),
-    methods=lambda case: tuple(_PRINTED[case] if case != RATIO else _COLUMNS + _LEARNT),
+    methods=lambda case: tuple(_PRINTED[case] if case != RATIO else _COLUMNS + _LEARNT + _SCHEME),
     metrics=(Metric(FIGURE, "%", "share"), Metric(FIGURE, "-", "ratio", timing=True)),
     published=tuple(
         Published(FIGURE, value, "simulation", case, column)
         for case, columns in _PRINTED.items() for column, value in columns.items()
     ),
-    exact="Reaches are in per cent of the points, the trajectory is the mean tip error on the "
-    "middle circle in per cent of the length, real-time ratios are means. Ours are those of the "
-    "plant that is finer and 5 % stiffer than the model, with noise and an estimated state, for "
-    "the trajectory and the ratio of predictive controllers; policies are told the state. The "
-    "sections of the studies say what else differs from the thesis: tendons, points, plants, "
-    "delay. The thesis prints a ratio only where it is below 1.",
+    musts=tuple(
+        Must(FIGURE, value, None, case, column, at_least=case not in (RATIO, CIRCLE))
+        for case, columns in _PRINTED.items() for column, value in columns.items()
+    ),
+    exact="Reaches are in per cent of the points; all dynamic reaches but those of a single "
+    "point have goals in one box, which holds all tips of random motions. The trajectory is the "
+    "mean tip error on the middle circle in per cent of the length, real-time ratios are means. "
+    "Ours are those of the plant that is finer and 5 % stiffer than the model, with noise and an "
+    "estimated state, for the trajectory and the ratio of predictive controllers; policies are "
+    "told the state, and so are controllers of the implicit scheme, whose plant is their model, "
+    "as in the thesis. The sections of the studies say what else differs from the thesis: "
+    "tendons, points, plants, delay. The thesis prints a ratio only where it is below 1.",
     seeded=False,
+    after=("pawlowski2019/mpc", "pawlowski2019/learning"),
 )  # fmt: skip
