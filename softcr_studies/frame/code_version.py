@@ -16,7 +16,6 @@ from softcr_runtime.settings import registry
 
 _HOUSE = "softcr_"
 _NUMBERS = ("numpy", "scipy", "numba")
-"""Packages whose versions change last digits."""
 _STUDIES = frozenset({"studies", "softcr_studies"})
 """Names of folders of studies."""
 _FRAME = Path(__file__).parent
@@ -27,22 +26,6 @@ _WORD = re.compile(r"[\w-]+")
 
 
 def code_version(file: Path) -> str:
-    """A digest of everything that decides a study's results beside its settings.
-
-    Args:
-        file: of the study.
-
-    Returns:
-        16 hexadecimal digits: the same wherever the same code, Python and packages are installed.
-    """
-    digest = hashlib.sha256(source_version(file).encode())
-    digest.update(platform.python_version().encode())
-    for package in _NUMBERS:
-        digest.update(version(package).encode())
-    return digest.hexdigest()[:16]
-
-
-def source_version(file: Path) -> str:
     """A digest of a study's file and of the files of softcr that it needs; see `sources`.
 
     Args:
@@ -56,6 +39,13 @@ def source_version(file: Path) -> str:
         digest.update(name.encode())
         digest.update(_content(path))
     return digest.hexdigest()[:16]
+
+
+def run_version(file: Path) -> str:
+    """The code version, and the versions of Python and of packages that change last digits: all
+    that decides a study's results beside its settings."""
+    packages = (f"{package} {version(package)}" for package in _NUMBERS)
+    return ", ".join((code_version(file), f"Python {platform.python_version()}", *packages))
 
 
 def sources(file: Path) -> dict[str, Path]:
