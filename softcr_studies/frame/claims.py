@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from softcr_studies.frame.table import Row, figure
+from softcr_studies.frame.table import KINDS, Kind, Row, figure
 
 Verdict = Literal["yes", "partly", "no", "not run"]
 
@@ -55,7 +55,7 @@ class Claim:
         found: list[tuple[Row, float]] = []
         for row in rows:
             bound = self._bound(row, by_key)
-            if self._means(row) and bound is not None:
+            if self._means(row) and row.seeds and bound is not None:
                 found.append((row, bound))
         missing = {*self.cases} - {row.case for row, _ in found}
         missing |= {*self.methods} - {row.method for row, _ in found}
@@ -113,12 +113,18 @@ class Judged:
     missing: Sequence[str]
 
     @property
-    def cells(self) -> list[str]:
-        """claim, published, ours, spread, reproduced, why."""
+    def kind(self) -> Kind:
+        """Where what it had to keep was found; of a bound or another method, in simulation."""
+        compared = self.claim.than or self.claim.bound is not None
+        kinds = {kind for row, _ in self.found for kind in row.published}
+        return "bench" if kinds == {"bench"} and not compared else "simulation"
+
+    def cells(self, kinds: Sequence[Kind]) -> list[str]:
+        """claim, published of each kind, ours, spread, reproduced, why."""
         claim = self.claim
         if not self.found:
             words = f"`softcr study run {claim.study}` makes its table"
-            return [claim.says, _told(claim.bound, ""), "", "", self.verdict, words]
+            return [claim.says, *("" for _ in kinds), "", "", self.verdict, words]
         rows = [row for row, _ in self.found]
         unit = rows[0].unit
         sign = {True: "more than ", False: "less than "}[claim.at_least] if claim.than else ""
@@ -129,8 +135,8 @@ class Judged:
             whys.insert(0, self._how_many())
         whys += [f"no row of {', '.join(self.missing)}"] if self.missing else []
         return [
-            claim.says, published, _range([row.mean for row in rows], unit), _spread(rows),
-            self.verdict, "; ".join(whys),
+            claim.says, *(published * (kind == self.kind) for kind in kinds),
+            _range([row.mean for row in rows], unit), _spread(rows), self.verdict, "; ".join(whys),
         ]  # fmt: skip
 
     def _how_many(self) -> str:
@@ -158,10 +164,6 @@ def _range(values: Sequence[float], unit: str) -> str:
     return _unit(low if low == high else f"{low} to {high}", unit) + lost
 
 
-def _told(value: float | None, unit: str) -> str:
-    return "" if value is None else _unit(figure(value), unit)
-
-
 def _unit(text: str, unit: str) -> str:
     return text if unit in ("", "-") else f"{text} {unit}"
 
@@ -173,8 +175,10 @@ def claims_table(claims: Sequence[Claim], rows_of: Callable[[str], Sequence[Row]
         claims: of the paper.
         rows_of: name of a study -> rows of its table; None: there is no table.
     """
-    heads = ["claim", "published", "ours", "spread", "reproduced", "why"]
-    lines = [heads, ["---"] * len(heads)]
-    lines += [claim.judged(rows_of(claim.study)).cells for claim in claims]
+    judged = [claim.judged(rows_of(claim.study)) for claim in claims]
+    kinds = [kind for kind in KINDS if any(each.kind == kind for each in judged)]
+    columns = (f"published, {kind}" for kind in kinds)
+    heads = ["claim", *columns, "ours, simulation", "spread", "reproduced", "why"]
+    lines = [heads, ["---"] * len(heads), *(each.cells(kinds) for each in judged)]
     escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
     return "\n".join("| " + " | ".join(line) + " |" for line in escaped)

@@ -4,7 +4,6 @@ Nothing is run here: the newest tables of `pawlowski2019/mpc` and `pawlowski2019
 same results are read.
 """
 
-import math
 from pathlib import Path
 
 from softcr_papers.pawlowski2019.studies import learning, mpc
@@ -20,20 +19,17 @@ _COLUMNS = tuple(column.name for column in COLUMNS)
 _SCHEME = tuple(column.name for column in IMPLICIT)
 """The thesis's own scheme; its columns of 0.05 and 0.1 s are printed beside it, too."""
 _LEARNT = ("DDPG", "GPS")
+_ALL = _COLUMNS + _LEARNT + _SCHEME
 _PRINTED = {
-    RATIO: {"NLSQ, 0.1 s": 0.95, "DDPG": 0.01, "GPS": 0.01},
+    RATIO: {"NLSQ, 0.1 s": 0.95, "DDPG": 0.01, "GPS": 0.01, _SCHEME[1]: 0.95},
     POINT: {"DDPG": 100.0, "GPS": 100.0},
-    ANY: dict(zip(_COLUMNS + _LEARNT, (100.0, 100.0, 100.0, 90.0, 90.0, 90.0, 83.6, 94.0),
+    ANY: dict(zip(_ALL, (100.0, 100.0, 100.0, 90.0, 90.0, 90.0, 83.6, 94.0, 100.0, 100.0),
                   strict=True)),
-    STATIC: dict.fromkeys(_COLUMNS, 100.0),
-    CIRCLE: dict(zip(_COLUMNS + _LEARNT, (3.45, 4.36, 6.90, 1.64, 2.03, 3.38, 6.40, 10.3),
+    STATIC: dict.fromkeys(_COLUMNS + _SCHEME, 100.0),
+    CIRCLE: dict(zip(_ALL, (3.45, 4.36, 6.90, 1.64, 2.03, 3.38, 6.40, 10.3, 4.36, 6.90),
                      strict=True)),
 }  # fmt: skip
 """Row -> column -> what is printed: [-] of ratios, else [%]."""
-
-for _row in _PRINTED.values():
-    _row |= {name: _row[name.replace("implicit scheme, ", "")] for name in _SCHEME
-             if name.replace("implicit scheme, ", "") in _row}  # fmt: skip
 
 _OF_MPC = {
     RATIO: (mpc.ESTIMATED, mpc.RATIO), ANY: (mpc.REACH, mpc.REACHED),
@@ -49,12 +45,11 @@ _OF_LEARNING = {
 
 
 def run(cell: Cell) -> Result:
-    """The figure of one place of the table; NaN and a note why there is none."""
-    unit = "ratio" if cell.case == RATIO else "share"
+    """The figure of one place of the table, or why there is none."""
     found = _found(cell)
     if isinstance(found, str):
-        return {unit: math.nan, "note": found}
-    return {unit: found.mean}
+        return {"skipped": found}
+    return {"ratio" if cell.case == RATIO else "share": found.mean}
 
 
 def source(place: str, column: str) -> tuple[str, tuple[str, str, str]]:
@@ -89,7 +84,7 @@ STUDY = Study(
     summary="the thesis's table of controllers, with the figures of our studies",
     run=run,
     cases=tuple(_PRINTED),
-    methods=lambda case: tuple(_PRINTED[case] if case != RATIO else _COLUMNS + _LEARNT + _SCHEME),
+    methods=lambda case: tuple(_PRINTED[case] if case != RATIO else _ALL),
     metrics=(Metric(FIGURE, "%", "share"), Metric(FIGURE, "-", "ratio", timing=True)),
     published=tuple(
         Published(FIGURE, value, "simulation", case, column)

@@ -3,8 +3,8 @@
 The paper prints that torques change every 10 ms, that there are eight trajectories of 0.5 s at
 1000 Hz for training and one of 7 s with sines for the test. Ranges of torques and initial strains
 are those of the authors' public data; of case 3, whose dynamics the paper does not use, they are
-ours. Test torques of the first seed are those of the data, without their axial share where it is not
-told; for the other seeds sizes, signs and rates are drawn about theirs.
+ours. Test torques of the first seed are those of the data, without their axial share where it is
+not told; for the other seeds sizes, signs and rates are drawn about theirs.
 """
 
 from dataclasses import dataclass

@@ -107,9 +107,9 @@ def test_the_table_reads_what_lies_beside_it(tmp_path):
         return table_4_1.run(Cell(case, method, 0, None, folder=folder))
 
     assert found(table_4_1.CIRCLE, COLUMNS[0].name) == {"share": 0.2}
-    assert "has no row" in found(table_4_1.ANY, COLUMNS[0].name)["note"]
-    assert "learning had no table" in found(table_4_1.POINT, "DDPG")["note"]
-    assert np.isnan(found(table_4_1.RATIO, "GPS")["ratio"])
+    assert "has no row" in found(table_4_1.ANY, COLUMNS[0].name)["skipped"]
+    assert "learning had no table" in found(table_4_1.POINT, "DDPG")["skipped"]
+    assert "learning had no table" in found(table_4_1.RATIO, "GPS")["skipped"]
 
 
 def test_the_table_has_a_source_for_each_of_its_cells():
