@@ -18,7 +18,7 @@ _HOUSE = "softcr_"
 _NUMBERS = ("numpy", "scipy", "numba")
 _STUDIES = frozenset({"studies", "softcr_studies"})
 """Names of folders of studies."""
-_FRAME = Path(__file__).parent
+_FRAME, _COUNTED = Path(__file__).parent, ("cell", "checkpoints", "particle_swarm", "search")
 _MODELS = "softcr.models"
 """Group of the entry points that declare models."""
 _PLACE = re.compile(r"(softcr_[\w.]+):\w+")
@@ -53,14 +53,16 @@ def sources(file: Path) -> dict[str, Path]:
 
     A file needs the modules of softcr that it imports, also inside a function. In a folder of
     studies, a text that names a registered part, a model, a class as `package.module:Class`, or a
-    file of a robot or controller counts as an import of that.
+    file of a robot or controller counts as an import of that. Of the frame of studies only what
+    decides a cell's result counts, not what gathers and shows results.
     """
     found, left = {"study": file}, [file]
     while left:
         source = left.pop()
         beside = source.parent == file.parent or _STUDIES.intersection(source.parts)
         for name, path in _needs(source, bool(beside) and source.parent != _FRAME).items():
-            if name not in found and path != file:
+            gathers = path.parent == _FRAME and path.stem not in _COUNTED
+            if name not in found and path != file and not gathers:
                 found[name] = path
                 left.append(path)
     return found

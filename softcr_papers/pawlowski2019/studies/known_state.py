@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,8 @@ def followed(
         error (T,) distance of the tip from what is wanted [m], solve: processor times of the plans
         that were made [s].
     """
-    model = plant = column.model()
+    model: Any = column.model()
+    plant = model
     if not column.implicit:
         finer = CosseratRod(floating(), PLANT_INTERVALS)
         plant = RodPrediction(finer, PLANT_SUBSTEPS, single_precision=False)

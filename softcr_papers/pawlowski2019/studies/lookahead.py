@@ -54,7 +54,7 @@ def run(cell: Cell) -> Result:
     column = _COLUMNS[cell.method]
     found = mpc.lap(column, RADII[CIRCLE], 0.0)
     note = {} if np.isfinite(found["error"]) else {"note": LOST}
-    return found | note | {"ahead": column.steps}
+    return {**found, **note, "ahead": column.steps}
 
 
 def draw(results: Results, directory: Path) -> None:
