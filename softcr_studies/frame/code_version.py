@@ -61,11 +61,11 @@ def sources(file: Path) -> dict[str, Path]:
         source = left.pop()
         beside = source.parent == file.parent or _STUDIES.intersection(source.parts)
         for name, path in _needs(source, bool(beside) and source.parent != _FRAME).items():
-            gathers = path.parent == _FRAME and path.stem not in _COUNTED
-            if name not in found and path != file and not gathers:
+            if name not in found and path != file:
                 found[name] = path
                 left.append(path)
-    return found
+    return {name: path for name, path in found.items()
+            if path.parent != _FRAME or path.stem in _COUNTED}  # fmt: skip
 
 
 @cache
