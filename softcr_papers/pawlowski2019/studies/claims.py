@@ -1,6 +1,6 @@
 """What Pawlowski (2019) claims, as rows of our tables."""
 
-from softcr_papers.pawlowski2019.studies import lookahead, quasi_static, table_4_1
+from softcr_papers.pawlowski2019.studies import dynamics, lookahead, quasi_static, table_4_1
 from softcr_papers.pawlowski2019.studies.columns import COLUMNS, IMPLICIT
 from softcr_papers.pawlowski2019.studies.targets import RADII
 from softcr_studies.frame.claims import Claim
@@ -9,6 +9,10 @@ _TABLE = "pawlowski2019/table-4-1"
 _PREDICTIVE = tuple(column.name for column in COLUMNS)
 _SCHEME = tuple(column.name for column in IMPLICIT)
 _LEARNT = ("DDPG", "GPS")
+LAWS = tuple(
+    f"{dynamics.LAW}, {of}" for of in ("E = 100 kPa", "E = 1000 kPa", "steps of 0.05 s",
+                                       "steps of 0.1 s")
+)  # fmt: skip
 CLAIMS = (
     Claim(
         "Runge-Kutta-Munthe-Kaas schemes keep rotations orthogonal to rounding (Sec. 2.7)",
@@ -17,6 +21,10 @@ CLAIMS = (
     Claim(
         "What an explicit and an implicit step of 20 points cost (Sec. 4.2)",
         "pawlowski2019/dynamics", "processor time, 20 points",
+    ),
+    Claim(
+        "Points of a rod in real time, by the laws of time (4.18) to (4.21)",
+        "pawlowski2019/dynamics", LAWS, at_least=True,
     ),
     Claim(
         "Steps in which the quasi-static controller reaches a point to 1 % (Sec. 4.1)",
