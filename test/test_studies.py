@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.progress import Progress
 
 from softcr_models.errors import UserError
 from softcr_studies.frame import catalogue, command
@@ -19,7 +20,7 @@ from softcr_studies.frame.compare import compare, print_comparison, table_of
 from softcr_studies.frame.compare import words as told
 from softcr_studies.frame.page import write_pages
 from softcr_studies.frame.results import Results, Store
-from softcr_studies.frame.runner import Runner, check_needs
+from softcr_studies.frame.runner import Runner, _Bar, check_needs
 from softcr_studies.frame.study import Metric, Study
 from softcr_studies.frame.table import Row, read_table, write_table
 from softcr_studies.frame.workers import LocalWorkers
@@ -202,6 +203,18 @@ def test_a_quick_run_ends_in_time_and_says_what_it_left_out(file):
     assert about["left_out"] == "small, fast; large, slow; large, fast"
     assert not (directory / "figure.png").exists()
     assert "LEFT OUT" in (directory / "page.md").read_text()
+
+
+def test_the_bar_counts_the_cells_of_all_studies():
+    """Of 3 and 4 cells; the second study names 2 more of them while it runs."""
+    progress = Progress(console=Console(quiet=True))
+    bar = _Bar(progress, progress.add_task("", total=7), [3, 4])
+    seen = []
+    for done, count in ((0, 3), (3, 3), (0, 4), (4, 4), (4, 6), (6, 6)):
+        bar.number += bool(seen) and count > 3 and bar.number == 0
+        bar.show("a study", done, count)
+        seen.append((progress.tasks[0].completed, progress.tasks[0].total))
+    assert seen == [(0, 7), (3, 7), (3, 7), (7, 7), (7, 9), (9, 9)]
 
 
 def test_studies_run_after_those_whose_tables_they_read():
@@ -445,6 +458,9 @@ def test_every_shipped_study_is_named_as_its_file_and_says_what_it_is():
         assert study.summary
         assert not study.summary.endswith(".")
         assert isinstance(study.settings(), StudySettings)
+        quick = study.settings(**command._quick(study, True))
+        assert quick.seeds <= 2
+        assert set(study.after) <= set(study_files())
         kinds = {each.kind for each in study.published}
         assert kinds <= {"simulation", "bench"}
         assert not study.published or study.source
