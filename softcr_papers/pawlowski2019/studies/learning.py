@@ -226,7 +226,10 @@ def _trajectories(cell: Cell) -> Result:
 
 def _speed(intervals: int) -> Result:
     """Steps of the environment in a second of processor time, with observation and reward."""
-    plant = Plant(floating(), PlantSettings(intervals=intervals, linearisations=2 * intervals // 5))
+    plant = Plant(
+        floating(),
+        PlantSettings(intervals=intervals, linearisations=2 * intervals // 5, largest_error=ROUGH),
+    )
     environment = Environment(plant, Reaching(plant, STRICT), 1024)
     random, durations = np.random.default_rng(0), []
     for _ in range(100):
