@@ -224,4 +224,5 @@ STUDY = Study(
     further_rows=rows,
     draw=draw,
     seeded=False,
+    quick={"runs": 2, "seconds": 5.0},
 )  # fmt: skip

@@ -93,7 +93,7 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: int = Field(
-        3, ge=1, le=100, description="number of random starts besides the straight one"
+        10, ge=1, le=100, description="number of random starts besides the straight one"
     )
     seconds: Seconds = Field(20.0, ge=1.0, le=100.0, description="length T of a run")
     step_ms: float = Field(
@@ -237,4 +237,5 @@ STUDY = Study(
     draw=draw,
     later=bent_cells,
     seeded=False,
+    quick={"seconds": 5.0},
 )  # fmt: skip
