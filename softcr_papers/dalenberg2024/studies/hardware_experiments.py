@@ -224,5 +224,4 @@ STUDY = Study(
     further_rows=rows,
     draw=draw,
     seeded=False,
-    quick={"runs": 2, "seconds": 5.0},
 )  # fmt: skip
