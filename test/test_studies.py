@@ -240,8 +240,11 @@ def test_the_code_of_a_study_is_what_it_imports(tmp_path):
     assert "softcr_models.rod.stepper" not in sources(files["dalenberg2024/section-lengths"])
     before = code_version(own)
     other = tmp_path / "other.py"
-    other.write_text(own.read_text() + "\n")
-    assert code_version(other) != before
+    other.write_text('"""Another one."""\n\n' + own.read_text() + "# said\n")
+    assert code_version(other) == before
+    changed = tmp_path / "changed.py"
+    changed.write_text(own.read_text() + "X = 'said'\n")
+    assert code_version(changed) != before
 
 
 def test_a_claim_is_reproduced_where_every_row_is_in_its_worst_seed():

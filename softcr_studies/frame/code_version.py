@@ -3,8 +3,10 @@
 import ast
 import hashlib
 import importlib.util
+import io
 import platform
 import re
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points, version
@@ -26,7 +28,8 @@ _WORD = re.compile(r"[\w-]+")
 
 
 def code_version(file: Path) -> str:
-    """A digest of a study's file and of the files of softcr that it needs; see `sources`.
+    """A digest of a study's file and of the files of softcr that it needs, see `sources`, without
+    comments, docstrings and layout.
 
     Args:
         file: of the study.
@@ -37,7 +40,7 @@ def code_version(file: Path) -> str:
     digest = hashlib.sha256()
     for name, path in sorted(sources(file).items()):
         digest.update(name.encode())
-        digest.update(_content(path))
+        digest.update(_meaning(path))
     return digest.hexdigest()[:16]
 
 
@@ -72,6 +75,25 @@ def sources(file: Path) -> dict[str, Path]:
 def _content(path: Path) -> bytes:
     """Of a file, as it was when it was first asked for in this process."""
     return path.read_bytes()
+
+
+@cache
+def _meaning(path: Path) -> bytes:
+    """What of a file decides anything: of a module its statements but those of a text alone."""
+    if path.suffix != ".py":
+        return _content(path)
+    kept: list[str] = []
+    statement: list[tokenize.TokenInfo] = []
+    for token in tokenize.tokenize(io.BytesIO(_content(path)).readline):
+        if token.type == tokenize.NEWLINE:
+            if any(each.type != tokenize.STRING for each in statement):
+                kept += (*(each.string for each in statement), "\n")
+            statement = []
+        elif token.type in (tokenize.INDENT, tokenize.DEDENT):
+            kept.append(f"\0{token.type}")
+        elif token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING):
+            statement.append(token)
+    return "".join(kept).encode()
 
 
 @cache
