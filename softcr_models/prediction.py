@@ -94,6 +94,14 @@ class RodPrediction(RodModel):
         told = self.retries
         return {"retried": told.candidates, "retries": told.attempts, "not_finite": told.lost}
 
+    def rollouts(
+        self, states: np.ndarray, inputs: np.ndarray, parameters: np.ndarray, dt: float
+    ) -> np.ndarray:
+        """As `rollout`, from a state each: states (B, nx), inputs (B, T + 1, m), parameters (B, P)
+        or (1, P). NaN from where a state is not finite."""
+        checked = self._arguments.batch("rollouts", states, inputs, parameters)
+        return self._advance(*checked, dt, tips=False, precise=False)
+
     def _advance(self, states, levels, parameters, dt, *, tips, precise):
         """Steps longer than one linearisation may serve are divided."""
         pieces = linearisations(dt)

@@ -75,9 +75,10 @@ def identify(
         robot: first guess, by name or YAML file; licher2025 when absent.
         map: YAML file that says what the columns are.
         explain: print a map for the first recording, as its columns suggest it, and end.
-        find: what is looked for with priors, separated by commas: stiffness, taper, density,
-            tip_mass, lever_arms, gains, offsets, registration, markers; with --motion also scale,
-            curves, delay, lag, relaxation, hysteresis, creep; or all.
+        find: what is looked for with priors, separated by commas: stiffness, segments, taper,
+            stiffening, neo_hookean, density, tip_mass, connectors, lever_arms, directions, tendons,
+            gains, offsets, registration, markers; with --motion also scale, curves, delay, lag,
+            relaxation, hysteresis, creep; or all.
         motion: fit to motions instead of rests.
         hold_out: recordings, or names of trials, that the result is judged by and not fitted to,
             with --find.

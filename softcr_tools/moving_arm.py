@@ -138,7 +138,7 @@ def _judged(
                 f"{motion.name}: {group.name} {_mean(group, off)} off over the whole"
                 f"{until if lost.any() else ''}"
             )
-    off = true_starts(robot, fit.actuation, fit.noise, motions, groups, max(HORIZONS))
+    off = true_starts(robot, fit.actuation, fit.noise, fit.memory, motions, groups, max(HORIZONS))
     for horizon in HORIZONS:
         ahead = off[:, : round(horizon / motions[0].period)]
         for g, group in enumerate(groups):

@@ -104,7 +104,7 @@ def test_what_acted_and_how_late_is_found_again(name, true, more):
     found, guessed = distances(seen - simulation.measured(simulation.whole)).mean(axis=(1, 2, 3))
     assert found < 3.0 * NOISE
     assert guessed > 10.0 * found
-    near, measured = simulation.from_true_starts(fit.actuation, fit.noise, 0.5, 1.0)
+    near, measured = simulation.from_true_starts(fit.actuation, fit.noise, fit.memory, 0.5, 1.0)
     assert np.nanmean(distances(near - measured)) < 3.0 * NOISE
 
 
@@ -117,7 +117,7 @@ def test_a_true_start_mends_what_the_model_has_wrong():
     guess = actuation_as(robot, {})
     seen, _ = simulation.along([guess], simulation.whole)
     whole = np.nanmean(distances(seen[0] - simulation.measured(simulation.whole)))
-    near, measured = simulation.from_true_starts(guess, {"tip position": 1e-3}, 0.5, 0.5)
+    near, measured = simulation.from_true_starts(guess, {"tip position": 1e-3}, 2.0, 0.5, 0.5)
     assert near.shape == measured.shape
     assert near.shape[1] == 25
     first = np.nanmean(distances(near - measured)[:, 0])
@@ -134,7 +134,7 @@ def test_true_starts_of_a_robot_with_motors():
     seen, _ = alone.along([own], alone.whole)
     outputs = {each.name: seen[0, 0, :, g] for g, each in enumerate(groups)}
     simulation = Simulation(robot, [Motion("", inputs, outputs, PERIOD)], groups)
-    near, measured = simulation.from_true_starts(own, dict.fromkeys(outputs, 1e-3), 0.5, 0.5)
+    near, measured = simulation.from_true_starts(own, dict.fromkeys(outputs, 1e-3), 1.0, 0.5, 0.5)
     assert len(near) > 1
     assert np.ptp(measured, axis=(0, 1)).max() > 5e-3
     assert distances(near - measured).max() < 1e-6

@@ -57,6 +57,7 @@ def true_starts(
     robot: Robot,
     actuation: Actuation,
     noise: Mapping[str, float],
+    memory: float,
     motions: Sequence[Motion],
     groups: Sequence[Group],
     horizon: float,
@@ -64,5 +65,5 @@ def true_starts(
     """(S, H, G) distances [m] 1 ... H periods after starts EVERY so often, up to a horizon [s]; see
     `Simulation.from_true_starts`."""
     simulation = Simulation(robot, motions, groups)
-    predicted, measured = simulation.from_true_starts(actuation, noise, horizon, EVERY)
+    predicted, measured = simulation.from_true_starts(actuation, noise, memory, horizon, EVERY)
     return distances(predicted - measured)

@@ -161,11 +161,14 @@ def _lag(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 
 
 def _relaxation(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
-    return [Unknown("relaxation", FACTOR, 0.7)]
+    count = len(robot.segments)
+    own = [Unknown(f"relaxation_{number + 1}", FACTOR, 0.5) for number in range(count)]
+    return [Unknown("relaxation", FACTOR, 0.7), *(own if count > 1 else [])]
 
 
 def _hysteresis(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
-    return [] if robot.tendons else [Unknown(name, "-", 0.1) for name in _stops()]
+    pulled = "tension" in robot.quantities
+    return [] if pulled else [Unknown(name, "-", 0.1) for name in _stops()]
 
 
 def _creep(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:

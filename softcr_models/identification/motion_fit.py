@@ -27,15 +27,17 @@ from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
 from softcr_models.rod.description import rod_inputs
 
 INTERVALS = 8
-"""Of the whole rod, and two of each segment, at least."""
+"""Of the whole rod at most, and two of each segment at least."""
 RUN_IN, JUDGED = 1.5, 4.0
 """Of a window: not judged, judged [s]."""
-MOST_WINDOWS = 150
-"""So many are fitted to; a third of them while a search is far from its end."""
+MOST_WINDOWS, LANES = 150, 1500
+"""So many are fitted to, and fewer of many unknowns, so that a derivative has so many lanes; a
+third of them while a search is far from its end."""
 STARTS = 12
 """First guesses that are tried, drawn from the priors but for one."""
 _LIKELY = 0.5  # of the priors' deviations: how far they are drawn
 _CORRELATED = 0.25  # errors so far apart count as independent [s]
+_JUDGED_EVERY = 0.05  # in windows that are fitted to [s]
 _ROUNDS = 2  # of estimated noise
 _STEPS = 12  # of a search
 _FIRST_STEPS = 3  # likewise, of a search among first guesses
@@ -73,12 +75,19 @@ class Motion:
 
 
 class Window(NamedTuple):
-    """Rows of a motion: its number, the first row, how many, and how many are not judged."""
+    """Rows of a motion: its number, the first row, how many, how many are not judged at first, and
+    of the others each how manieth is."""
 
     motion: int
     begin: int
     rows: int
     run_in: int
+    every: int = 1
+
+    def judged(self, rows: range) -> np.ndarray:
+        """Those of some rows that are judged."""
+        found = np.arange(max(rows.start, self.run_in), rows.stop)
+        return found[(found - self.run_in) % self.every == 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +96,13 @@ class MotionFit(Fit):
 
     Attributes:
         actuation: robot, recording and actuators at these values.
+        memory: over which errors are forgotten: their correlation falls to 1/e [s].
         lost: windows in which the rod is lost.
         windows: that were fitted to.
     """
 
     actuation: Actuation
+    memory: float
     lost: int
     windows: int
 
@@ -123,9 +134,10 @@ def motion_fit(
         UserError: no trial is long enough for a window.
     """
     work = work or Work()
+    most = min(MOST_WINDOWS, LANES // (len(unknowns) + 1))
     few, search = (
-        _Search(robot, motions, tuple(groups), tuple(unknowns), most, work)
-        for most in (MOST_WINDOWS // 3, MOST_WINDOWS)
+        _Search(robot, motions, tuple(groups), tuple(unknowns), max(1, number), work)
+        for number in (most // 3, most)
     )
     begin = STARTS + (2 * _FIRST_STEPS + _STEPS) * few.tried
     work.expect(few.seconds * begin + search.seconds * _ROUNDS * _STEPS * search.tried)
@@ -142,6 +154,7 @@ def motion_fit(
         np.linalg.inv(jacobian.T @ jacobian),
         {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)},
         actuation_as(robot, found),
+        search.memory(values),
         search.lost,
         len(search.windows),
     )
@@ -154,6 +167,7 @@ def windows_of(motions: Sequence[Motion], most: int) -> list[Window]:
         UserError: no motion is long enough for one.
     """
     period = motions[0].period
+    every = max(1, round(_JUDGED_EVERY / period))
     run_in, judged = round(RUN_IN / period), max(2, round(JUDGED / period))
     longest = max(map(len, motions))
     judged = min(judged, longest - run_in)
@@ -163,7 +177,7 @@ def windows_of(motions: Sequence[Motion], most: int) -> list[Window]:
             "a fit in motion"
         )
     found = [
-        Window(number, begin, run_in + judged, run_in)
+        Window(number, begin, run_in + judged, run_in, every)
         for number, each in enumerate(motions)
         for begin in range(0, len(each) - run_in - judged + 1, judged)
     ]
@@ -191,12 +205,12 @@ class Simulation:
         """(W, L, G, 3); NaN where nothing was measured or is judged."""
         longest = max(each.rows for each in windows)
         found = np.full((len(windows), longest, len(self.groups), 3), np.nan)
-        for place, (number, begin, rows, run_in) in enumerate(windows):
-            outputs = self.motions[number].outputs
+        for place, window in enumerate(windows):
+            motion = self.motions[window.motion]
+            rows = window.judged(range(min(window.rows, len(motion) - window.begin)))
             for g, group in enumerate(self.groups):
-                if group.name in outputs:
-                    part = outputs[group.name][begin + run_in : begin + rows]
-                    found[place, run_in : run_in + len(part), g] = part
+                if group.name in motion.outputs:
+                    found[place, rows, g] = motion.outputs[group.name][window.begin + rows]
         return found
 
     def along(
@@ -211,13 +225,14 @@ class Simulation:
 
         Args:
             candidates: C, None for one that cannot be.
-            windows: W.
+            windows: W, judged at the same rows.
             starts: (C, W, nx) states at their begin; None: steady ones under what acts there.
-            pushed: (C, W, m) added to what acts [Pa, N].
+            pushed: (C, W, L, m) added to what acts [Pa, N, rad].
             kept: rows of the windows of which the states are returned.
 
         Returns:
-            (C, W, L, G, 3) positions as recorded, NaN where a rod is lost; (C, W, K, nx) states.
+            (C, W, L, G, 3) positions as recorded, NaN where a rod is lost and where nothing is
+            judged; (C, W, K, nx) states.
         """
         longest = max(each.rows for each in windows)
         shape = len(candidates), len(windows), longest, len(self.groups), 3
@@ -252,7 +267,7 @@ class Simulation:
             part = read[c, window.motion][window.begin : window.begin + longest]
             levels[lane, : len(part)], levels[lane, len(part) :] = part, part[-1]
             if pushed is not None:
-                levels[lane] += pushed[c, w]
+                levels[lane] += pushed[c, w, :longest]
         now = np.empty((len(lanes), model.state_size))
         for lane, (c, w) in enumerate(lanes):
             if starts is not None:
@@ -263,21 +278,20 @@ class Simulation:
                 place = windows[w].motion, windows[w].begin
                 near = self._near.get(place)
                 now[lane] = self._near[place] = model.rod.equilibrium(levels[lane, 0], near=near)
-        alive = np.isfinite(now).all(axis=1)
-        rest = np.zeros(model.state_size)
         parameters = np.tile(model.nominal_parameters, (len(lanes), 1))
         for begin in range(0, longest, _CHUNK):
             rows = range(begin, min(begin + _CHUNK, longest))
-            path = np.full((len(rows), *now.shape), np.nan)
-            for k, row in enumerate(rows):
-                if row:
-                    now[~alive] = rest
-                    before, after = levels[:, row - 1].copy(), levels[:, row].copy()
-                    before[~alive] = after[~alive] = 0.0
-                    now = model.step(now, before, after, parameters, period)
-                    alive &= np.isfinite(now).all(axis=1)
-                path[k, alive] = now[alive]
-            self._look(candidates, models, lanes, rows, path, levels, found)
+            path = np.empty((len(rows), *now.shape))
+            first = max(1, rows.start)
+            if first > rows.start:
+                path[0] = now
+            if first < rows.stop:
+                acting = levels[:, first - 1 : rows.stop]
+                rolled = model.rollouts(now, acting, parameters, period)
+                path[first - rows.start :] = np.moveaxis(rolled, 1, 0)
+                now = np.asarray(rolled[:, -1], dtype=float)
+            judged = windows[0].judged(rows)
+            self._look(candidates, models, lanes, judged, path[judged - begin], levels, found)
             for place, row in enumerate(kept):
                 if row in rows:
                     for lane, (c, w) in enumerate(lanes):
@@ -287,11 +301,12 @@ class Simulation:
     def _look(self, candidates, models, lanes, rows, path, levels, found):
         """Fills `found` with what is seen of a path (K, lanes, nx)."""
         owner = np.array([c for c, _ in lanes])
-        part = slice(rows.start, rows.stop)
+        if not len(rows):
+            return
         for c, model in models.items():
             mine = np.flatnonzero(owner == c)
             states = path[:, mine].reshape(-1, path.shape[2])
-            acts = np.moveaxis(levels[mine, part], 1, 0).reshape(len(states), -1)
+            acts = np.moveaxis(levels[mine][:, rows], 1, 0).reshape(len(states), -1)
             known = np.isfinite(states).all(axis=1)
             if not known.any():
                 continue
@@ -301,20 +316,26 @@ class Simulation:
                 whole[known] = candidates[c].recorded.as_recorded(group, values[group.name])
                 whole = whole.reshape(len(rows), len(mine), 3)
                 for place, lane in enumerate(mine.tolist()):
-                    found[c, lanes[lane][1], part, g] = whole[:, place]
+                    found[c, lanes[lane][1], rows, g] = whole[:, place]
 
     def from_true_starts(
-        self, actuation: Actuation, noise: Mapping[str, float], horizon: float, every: float
+        self,
+        actuation: Actuation,
+        noise: Mapping[str, float],
+        memory: float,
+        horizon: float,
+        every: float,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predictions from states that agree with what was measured just before.
 
         At each start a rod has run from the beginning of its trial, and for `_PAST` under inputs
         that are off by what makes it agree best with the samples of that time, most with the last
-        ones. Inputs stay so far off.
+        ones. Afterwards inputs are less and less off, as errors of whole trials are forgotten.
 
         Args:
             actuation: that is judged.
             noise: by name of group [m].
+            memory: over which errors are forgotten [s].
             horizon: of a prediction [s].
             every: from one start to the next [s].
 
@@ -341,12 +362,13 @@ class Simulation:
         recent = np.exp(-0.5 * period * np.arange(past, -1, -1) / _RECENT)
         sizes = np.array([max(0.1 * noise[each.name], _FINEST) for each in self.groups])
         weights = recent[:, None, None] / sizes[:, None]
+        shape = np.exp(-np.maximum(period * np.arange(-past, ahead + 1), 0.0) / memory)[:, None]
         off = np.zeros((len(starts), len(spans)))
         for _ in range(2):
-            pushes = np.stack([off, *(off + 0.05 * row for row in np.diag(spans))])
+            pushes = np.stack([off, *(off + 0.05 * row for row in np.diag(spans))])[:, :, None]
             lanes = np.repeat(at, len(pushes), axis=0)
             short = [each._replace(rows=past + 1) for each in starts]
-            paths, _ = self.along([actuation] * len(pushes), short, lanes, pushes)
+            paths, _ = self.along([actuation] * len(pushes), short, lanes, pushes * shape)
             for s in range(len(starts)):
                 left = (weights * (paths[0, s] - measured[s, : past + 1])).ravel()
                 slopes = (weights * (paths[1:, s] - paths[0, s])).reshape(len(spans), -1) / 0.05
@@ -354,7 +376,7 @@ class Simulation:
                 square = slopes[:, known] @ slopes[:, known].T + np.eye(len(spans))
                 gradient = slopes[:, known] @ left[known] + off[s] / spans
                 off[s] -= spans * np.linalg.solve(square, gradient)
-        found, _ = self.along([actuation], starts, at, off[None])
+        found, _ = self.along([actuation], starts, at, off[None, :, None] * shape)
         return found[0, :, past + 1 :], measured[:, past + 1 :]
 
 
@@ -385,7 +407,7 @@ class _Search:
         self._lost = np.maximum(_LOST * robot.length, 2.0 * extent)
         least = [max(each.noise, _FINEST) for each in groups]
         self.noise = np.maximum(least, 0.1 * extent)
-        self._thinned = np.sqrt(min(1.0, motions[0].period / _CORRELATED))
+        self._thinned = np.sqrt(min(1.0, max(motions[0].period, _JUDGED_EVERY) / _CORRELATED))
         rows, lanes = self.windows[0].rows, len(self.windows)
         intervals = _rod(robot).total_intervals
         self.seconds = _SECONDS * rows * lanes * intervals
@@ -410,11 +432,13 @@ class _Search:
 
     def best(self, values: np.ndarray, steps: int) -> np.ndarray:
         """(P,) of the least cost, from other ones, in so many steps at most."""
-        damping = 1.0
+        damping = 0.0
         for number in range(steps):
             residual, jacobian = self.both(values)
             square, gradient = jacobian.T @ jacobian, jacobian.T @ residual
             cost = residual @ residual
+            # at first as if what is left were noise
+            damping = damping or max(1.0, float(cost / np.count_nonzero(residual)))
             tried = np.array([
                 values - np.linalg.solve(square + d * np.diag(1.0 / self._priors**2), gradient)
                 for d in damping * np.array(_DAMPINGS)
@@ -433,6 +457,18 @@ class _Search:
         """From what values (P,) leave of each group."""
         rms = _rms(self._seen(values[None])[0] - self._measured)
         self.noise = np.maximum(rms, [max(each.noise, _FINEST) for each in self.groups])
+
+    def memory(self, values: np.ndarray) -> float:
+        """Until when the correlation of errors has fallen to 1/e at values (P,), at most as long as
+        windows are judged [s]."""
+        judged = self.windows[0].judged(range(self.windows[0].rows))
+        off = np.nan_to_num((self._seen(values[None])[0] - self._measured)[:, judged])
+        products = [
+            (off[:, lag:] * off[:, : len(judged) - lag]).mean() for lag in range(len(judged))
+        ]
+        fallen = np.flatnonzero(np.array(products) < products[0] / np.e)
+        rows = fallen[0] if len(fallen) else len(judged)
+        return float(rows * self.windows[0].every * self._simulation.motions[0].period)
 
     def both(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(R,) residual of values (P,), and (R, P) its derivative."""
@@ -505,8 +541,8 @@ def _body_of(robot: Robot) -> str:
 
 
 def _rod(robot: Robot) -> CosseratRod:
-    return CosseratRod(robot, max(2, -(-INTERVALS // len(robot.segments))))
+    return CosseratRod(robot, max(2, INTERVALS // len(robot.segments)))
 
 
 def _model(robot: Robot) -> RodPrediction:
-    return RodPrediction(_rod(robot), single_precision=False)
+    return RodPrediction(_rod(robot), substeps=1)

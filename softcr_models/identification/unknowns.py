@@ -16,7 +16,7 @@ from softcr_models.errors import UserError
 from softcr_models.files.yaml_files import validated
 from softcr_models.identification.identifiable import content_of
 from softcr_models.identification.measured_groups import POSITION, Group
-from softcr_models.robots.parts import Tapered
+from softcr_models.robots.parts import Motor, Tapered
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import pose_sensors, rod_inputs
 
@@ -180,25 +180,38 @@ def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
     segments, lengths = content["segments"], np.array([each.length for each in robot.segments])
     middles = (np.cumsum(lengths) - 0.5 * lengths) / lengths.sum()
     taper, stiffness = values.get("taper", 0.0), values.get("stiffness", 0.0)
-    for segment, middle in zip(segments, middles, strict=True):
-        softer = float(np.exp(-stiffness - taper * (middle - 0.5)))
+    for number, (segment, middle) in enumerate(zip(segments, middles, strict=True), 1):
+        own = values.get(f"stiffness_{number}", 0.0)
+        softer = float(np.exp(-stiffness - own - taper * (middle - 0.5)))
         for name in ("bending", "dilatation", "shear", "torsion"):
             place, value = f"{name}_compliance", segment.get(f"{name}_compliance")
             if isinstance(value, list):
                 segment[place] = [softer * each for each in value]
             elif value is not None:
                 segment[place] = softer * value
+        segment["dilatation_compliance"] *= float(np.exp(-values.get("axial_stiffness", 0.0)))
         segment["density"] *= float(np.exp(values.get("density", 0.0)))
-        slower = float(np.exp(values.get("relaxation", 0.0)))
-        segment["relaxation_times"] = [slower * each for each in segment["relaxation_times"]]
+        if segment.get("connector"):
+            heavier = float(np.exp(values.get(f"connector_{number}", 0.0)))
+            connector = segment["connector"]
+            connector["mass"] *= heavier
+            connector["inertia"] = [heavier * each for each in connector["inertia"]]
+        slower = values.get("relaxation", 0.0) + values.get(f"relaxation_{number}", 0.0)
+        segment["relaxation_times"] = [
+            float(np.exp(slower)) * each for each in segment["relaxation_times"]
+        ]
     content["curvature_stiffness"] = robot.curvature_stiffness + values.get("stiffening", 0.0)
     content["neo_hookean"] = robot.neo_hookean + values.get("neo_hookean", 0.0)
     content["tip_mass"] = max(0.0, content["tip_mass"] + values.get("tip_mass", 0.0))
     farther, ending = (
         float(np.exp(values.get(name, 0.0))) for name in ("lever_arms", "end_lever_arms")
     )
-    for actuator in content["actuators"]:
+    for number, actuator in enumerate(content["actuators"], 1):
         actuator["lever_arm"] *= farther
+        actuator["angle"] += values.get(f"angle_{number}", 0.0)
+        if actuator["type"] == "motor":
+            for name in ("stiffness", "pretension"):
+                actuator[name] *= float(np.exp(values.get(f"tendon_{name}", 0.0)))
         if "end_lever_arm" in actuator.get("routing", {}):
             actuator["routing"]["end_lever_arm"] *= farther * ending
     for sensor in content["sensors"]:
@@ -223,6 +236,30 @@ def _lever_arms(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     tapered = any(isinstance(getattr(each, "routing", None), Tapered) for each in robot.actuators)
     ends = [Unknown("end_lever_arms", FACTOR, 0.3)] if tapered else []
     return [Unknown("lever_arms", FACTOR, 0.1), *ends]
+
+
+def _segments(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    count = len(robot.segments)
+    own = [Unknown(f"stiffness_{number + 1}", FACTOR, 0.3) for number in range(count)]
+    return [*(own if count > 1 else []), Unknown("axial_stiffness", FACTOR, 0.7)]
+
+
+def _connectors(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [
+        Unknown(f"connector_{number}", FACTOR, 0.3)
+        for number, each in enumerate(robot.segments, 1)
+        if each.connector is not None and each.connector.mass
+    ]
+
+
+def _tendons(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    if not any(isinstance(each, Motor) for each in robot.actuators):
+        return []
+    return [Unknown(f"tendon_{name}", FACTOR, 0.7) for name in ("stiffness", "pretension")]
+
+
+def _directions(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    return [Unknown(f"angle_{k + 1}", "rad", 0.1) for k in range(len(robot.actuators))]
 
 
 def _gains(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
@@ -259,20 +296,26 @@ def _markers(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 FAMILIES: Mapping[str, Make] = {
     "stiffness": _one("stiffness", FACTOR, 0.5),
     "taper": _one("taper", FACTOR, 0.5),
+    "segments": _segments,
     "stiffening": _one("stiffening", "-", 0.2),
     "neo_hookean": _one("neo_hookean", "-", 0.3),
     "density": _one("density", FACTOR, 0.2),
     "tip_mass": _tip_mass,
+    "connectors": _connectors,
     "lever_arms": _lever_arms,
+    "directions": _directions,
+    "tendons": _tendons,
     "gains": _gains,
     "offsets": _offsets,
     "registration": _registration,
     "markers": _markers,
 }
 """Name -> what is unknown. `stiffness` of the whole rod, `taper` its logarithm's change from base
-to tip, `stiffening` the relative change of the bending compliance at a curvature of 15/m, `gains`
-and `offsets` of the actuators, what they share and each one's own, `registration` of the base in
-the frame of the cameras, `markers` where the sensors of type pose sit."""
+to tip, `segments` each one's own, and along the rod's axis, `stiffening` the relative change of the
+bending compliance at a curvature of 15/m, masses of `connectors`, `directions` in which actuators
+lie, stiffness and pretension of the `tendons` of motors, `gains` and `offsets` of the actuators,
+what they share and each one's own, `registration` of the base in the frame of the cameras,
+`markers` where the sensors of type pose sit."""
 
 
 def in_words(unknown: Unknown, value: float, deviation: float) -> str:

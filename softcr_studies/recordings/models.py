@@ -4,7 +4,8 @@ A rod fitted by `identify --motion`, a Koopman model and a linear ARX model as o
 `recordings/koopman`, a linear map of the inputs, and the mean pose. Whole trials are predicted from
 their beginning, knowing the inputs alone, and 2 s and 0.5 s from each of many starts, where the
 outputs up to the start are known too: an ARX model has its delays, the rod a state that agrees with
-the last samples.
+the last samples. What the rod leaves may be learned as well, see `residual`, and where markers were
+seen besides the tip, a filter that sees the tip alone estimates them, see `filtered`.
 
 Without a map and a robot, the file is that of Bruder et al., see `recordings/koopman`: regulator
 commands [V] and the tip in a plane [cm]. Its robot is a first guess of ours, with chambers where
@@ -12,31 +13,43 @@ the static linear map of the trials has them; what was published of the arm is n
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from softcr_estimation.identification.column_map import ColumnMap, load_map
 from softcr_estimation.identification.motion_errors import (
+    BANDS,
     EVERY,
+    by_band,
     measured_groups,
     true_starts,
     whole_trials,
 )
 from softcr_estimation.identification.trials import motions_of, read_parts
 from softcr_models.errors import UserError
+from softcr_models.files.config import config_directory
 from softcr_models.identification.actuation import FAMILIES_IN_MOTION
 from softcr_models.identification.measured_groups import Group
 from softcr_models.identification.motion_fit import Motion, distances, motion_fit
 from softcr_models.identification.unknowns import unknowns_of
+from softcr_models.model import TIP
 from softcr_models.robots.robot import Robot, load_robot
 from softcr_runtime.console.panels import panels
-from softcr_studies.frame.study import Cell, Result, Results, Row, Study, StudySettings
+from softcr_studies.frame.study import Cell, Metric, Result, Results, Row, Study, StudySettings
 from softcr_studies.koopman.lifted_model import KoopmanModel, Trial, identified, ridge_regression
 from softcr_studies.koopman.selection import select
+from softcr_studies.recordings.filtered import filtered
 from softcr_studies.recordings.koopman import CANDIDATES, DELAYS, MOST_FOLDS
+from softcr_studies.recordings.residual import Residual, learned
 
+RESIDUAL, FILTER = "rod and learned residual", "filter that sees the tip"
+"""Further methods, of the rod's fit."""
 ROD, STATIC, MEAN = "rod", "static linear map", "mean pose"
 METHODS = (ROD, *CANDIDATES, STATIC, MEAN)
 HORIZONS = (2.0, 0.5)
@@ -68,10 +81,24 @@ _GUESS = {
 _BEFORE = max(DELAYS) + 1  # samples that a prediction of a whole trial may know of it
 _ALL = "all trials"
 _DRAWN = 40.0  # of a trial [s]
+_FILTERED = 30.0  # likewise
+
+
+class Shipped(NamedTuple):
+    """What a study of a shipped recording takes where nothing else is given: files of
+    `config/recordings`, and settings."""
+
+    data: str
+    map: str
+    robot: str
+    find: str
+    hold_out: str
 
 
 class Settings(StudySettings):
     """Which recording, what is known of it, and what is predicted."""
+
+    shipped: ClassVar[Shipped | None] = None
 
     data: str = Field("", description="file of the recording")
     map: str = Field("", description="column map of the file; empty: that of Bruder et al.")
@@ -81,6 +108,14 @@ class Settings(StudySettings):
         "", description="trials to predict, separated by commas; empty: every fourth"
     )
 
+    def filled(self) -> "Settings":
+        """With what is shipped, unless a recording is given."""
+        if self.shipped is None or self.data:
+            return self
+        folder, known = config_directory() / "recordings", self.shipped._asdict()
+        known |= {name: str(folder / known[name]) for name in ("data", "map", "robot")}
+        return self.model_copy(update=known)
+
 
 def parts_of(settings: Settings) -> tuple[Robot, list[Motion], list[Motion], tuple[Group, ...]]:
     """The robot's first guess, motions to fit to and to predict, and what was measured.
@@ -88,6 +123,7 @@ def parts_of(settings: Settings) -> tuple[Robot, list[Motion], list[Motion], tup
     Raises:
         UserError: the recording, map or robot cannot be used, or nothing is left to fit to.
     """
+    settings = settings.filled()
     known = load_map(Path(settings.map)) if settings.map else ColumnMap.model_validate(BRUDER)
     robot = load_robot(settings.robot) if settings.robot else _guess([0.0, 2.0, 4.0])
     path, names = Path(settings.data), [w.strip() for w in settings.hold_out.split(",") if w]
@@ -169,19 +205,44 @@ def run(cell: Cell) -> Result:
         "period": fitted[0].period,
     }  # fmt: skip
     if cell.method == ROD:
-        families = [word.strip() for word in cell.settings.find.split(",")]
+        find = cell.settings.filled().find
+        families = [word.strip() for word in find.split(",")]
         unknowns = unknowns_of(robot, families, groups, FAMILIES_IN_MOTION)
+        began = perf_counter()
         fit = motion_fit(robot, fitted, groups, unknowns)
+        result["seconds"] = perf_counter() - began
         result["note"] = "; ".join(f"{k} {v:.3g}" for k, v in fit.values.items())
         whole = whole_trials(robot, fit.actuation, held, groups)
-        near = [true_starts(robot, fit.actuation, fit.noise, [each], groups, HORIZONS[0])
+        near = [true_starts(robot, fit.actuation, fit.noise, fit.memory, [each], groups,
+                            HORIZONS[0])
                 for each in held]  # fmt: skip
+        seen_here = whole_trials(robot, fit.actuation, fitted, groups)
+        residual = learned(
+            [each.inputs for each in fitted],
+            [each[:, seen] for each in seen_here],
+            [outputs_of(each, groups)[:, seen] for each in fitted],
+            fitted[0].period,
+        )
+        result |= {f"residual_{name}": value for name, value in asdict(residual).items()}
+        others = [g for g, each in enumerate(groups) if each.output != TIP]
+        for k, motion in enumerate(held):
+            measured = outputs_of(motion, groups)
+            better = whole[k].copy()
+            better[:, seen] += residual.along(motion.inputs, whole[k][:, seen])
+            result[f"better_{k}"] = distances(better - measured)[_BEFORE:]
+            if others and seen[[g for g in range(len(groups)) if g not in others]].all():
+                rows = min(len(motion), round(_FILTERED / motion.period))
+                off = filtered(fit.actuation, motion, groups, rows) - measured[:rows]
+                result[f"filtered_{k}"] = distances(off)[_BEFORE:, others]
+        result["others"] = [groups[g].name for g in others]
     else:
         whole, near = _of_numbers(cell.method, fitted, held, groups, seen, steps)
     for k, (motion, predicted) in enumerate(zip(held, whole, strict=True)):
         measured = outputs_of(motion, groups)
         result[f"whole_{k}"] = distances(predicted - measured)[_BEFORE:]
         result[f"near_{k}"] = near[k]
+        off = (predicted - measured)[_BEFORE + 1 :]
+        result[f"bands_{k}"] = [by_band(off[:, g], motion.period) for g in range(len(groups))]
         drawn = round(_DRAWN / motion.period)
         result[f"tips_{k}"] = measured[:drawn, seen]
         result[f"blind_{k}"] = predicted[:drawn, seen]
@@ -203,8 +264,9 @@ def _of_numbers(
     if method == MEAN:
         slopes, intercept = 0.0 * slopes, np.vstack([e.outputs for e in train]).mean(axis=0)
     if method in CANDIDATES:
-        folds = min(MOST_FOLDS, len(train))
-        choice = select(train, CANDIDATES[method], steps, folds, period)[0]
+        parts = train if len(train) > 1 else _cut(train[0])
+        folds = min(MOST_FOLDS, len(parts))
+        choice = select(parts, CANDIDATES[method], steps, folds, period)[0]
         model = identified(train, choice.lift, choice.ridge, period)
     whole, near = [], []
     for motion, trial in zip(held, _trials(held, groups, seen), strict=True):
@@ -225,6 +287,12 @@ def _of_numbers(
     return whole, near
 
 
+def _cut(trial: Trial) -> list[Trial]:
+    """A single trial in parts, to leave out in turn."""
+    bounds = np.linspace(0, len(trial.inputs), MOST_FOLDS + 1).astype(int)
+    return [Trial(trial.outputs[a:b], trial.inputs[a:b]) for a, b in pairwise(bounds.tolist())]
+
+
 def _as_groups(values: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """(..., G, 3) of measured coordinates (..., p); NaN of the others."""
     found = np.full((*values.shape[:-1], *seen.shape), np.nan)
@@ -233,36 +301,52 @@ def _as_groups(values: np.ndarray, seen: np.ndarray) -> np.ndarray:
 
 
 def rows(results: Results) -> Iterable[Row]:
-    """Mean errors of every trial, model and marker, and over all trials."""
+    """Mean errors of every trial, model and marker, and over all trials; there, errors of the first
+    marker by frequency, too."""
     found = {method: results.first(_ALL, method) for method in METHODS}
     trials = found[ROD]["trials"].tolist()
     means: dict[tuple[str, str], list[float]] = {}
     for k, trial in enumerate(trials):
         for method in METHODS:
-            for quantity, off in _errors(found[method], k):
-                mean, deviation = float(off.mean()), float(off.std())
-                means.setdefault((method, quantity), []).append(mean)
-                yield Row(trial, method, quantity, mean, deviation, "mm", 1)
-    for (method, quantity), each in means.items():
-        yield Row.of(_ALL, method, quantity, each, "mm")
+            for owner, quantity, off in _errors(method, found[method], k):
+                known = 1e3 * off[np.isfinite(off)]
+                if len(known):
+                    mean, deviation = float(known.mean()), float(known.std())
+                    means.setdefault((owner, quantity), []).append(mean)
+                    yield Row(trial, owner, quantity, mean, deviation, "mm", 1)
+    for (owner, quantity), each in means.items():
+        yield Row.of(_ALL, owner, quantity, each, "mm")
+    edges = [f"to {each:g} Hz" for each in BANDS] + [f"above {BANDS[-1]:g} Hz"]
+    for method in METHODS:
+        parts = np.array([found[method][f"bands_{k}"][0] for k in range(len(trials))])
+        name = found[method]["groups"].tolist()[0]
+        for edge, values in zip(edges, parts.T, strict=True):
+            yield Row.of(_ALL, method, f"{name}, rms error {edge}", 1e3 * values, "mm")
 
 
-def _errors(found: Result, trial: int) -> Iterable[tuple[str, np.ndarray]]:
-    """Quantity and errors [mm] of one trial, by marker."""
-    for g, group in enumerate(found["groups"].tolist()):
-        parts = {"whole trial": found[f"whole_{trial}"][:, g]}
+def _errors(method: str, found: Result, trial: int) -> Iterable[tuple[str, str, np.ndarray]]:
+    """Method, quantity and errors [m] of one trial, by marker."""
+    names = found["groups"].tolist()
+    for g, name in enumerate(names):
+        yield method, f"{name}, whole trial", found[f"whole_{trial}"][:, g]
         for horizon in HORIZONS:
             steps = round(horizon / float(found["period"]))
-            parts[f"{horizon:g} s from true starts"] = found[f"near_{trial}"][:, :steps, g]
-        for reach, off in parts.items():
-            if np.isfinite(off).any():
-                yield f"{group}, {reach}", 1e3 * off[np.isfinite(off)]
+            quantity = f"{name}, {horizon:g} s from true starts"
+            yield method, quantity, found[f"near_{trial}"][:, :steps, g]
+        if f"better_{trial}" in found:
+            yield RESIDUAL, f"{name}, whole trial", found[f"better_{trial}"][:, g]
+    if f"filtered_{trial}" in found:
+        for g, name in enumerate(found["others"].tolist()):
+            yield FILTER, f"{name}, first {_FILTERED:g} s", found[f"filtered_{trial}"][:, g]
 
 
 def draw(results: Results, directory: Path) -> None:
-    """Every trial's beginning, predicted blindly."""
+    """Every trial's beginning, predicted blindly; beside it the learned residual as a file."""
     found = {method: results.first(_ALL, method) for method in METHODS}
     first = found[ROD]
+    names = [each.name for each in fields(Residual)]
+    residual = Residual(**{name: np.asarray(first[f"residual_{name}"]) for name in names})
+    residual.save(directory / "residual.safetensors")
     trials, period = first["trials"].tolist(), float(first["period"])
     labels = [f"{name}\n[mm]" for name in trials]
     width = first["tips_0"].shape[1]
@@ -288,11 +372,12 @@ STUDY = Study(
     cases=(_ALL,),
     methods=METHODS,
     settings=Settings,
+    metrics=(Metric("fit", "s", "seconds", timing=True),),
     further_rows=rows,
     draw=draw,
     seeded=False,
     needs=("data",),
     exact="Nothing is simulated: a real arm was recorded. Deviations are over the samples of a "
     f"trial, of all trials over their means. The first {_BEFORE} samples of whole trials are not "
-    "judged, since models with delays know them.",
+    "judged, since models with delays know them. The filter sees the tip and estimates the others.",
 )
