@@ -97,6 +97,8 @@ class LocalWorkers:
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
         """Each job with its result, as they end, until the deadline, at which cells that are still
         running are stopped; what a cell raises is raised."""
+        if not jobs:
+            return
         ensure_warm((ROD, *added_sets()))
         if self.count == 1 and self.deadline is None:
             yield from ((job, run_job(job)) for job in jobs)
