@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import TimeoutError as OutOfTime  # another than the built-in one in 3.10
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -111,7 +112,7 @@ class LocalWorkers:
                     done += 1
                     left.remove(job)
                     yield job, result
-            except TimeoutError:
+            except OutOfTime:
                 return
             except BrokenProcessPool:
                 lost = 0 if done else lost + 1
