@@ -349,7 +349,7 @@ def draw(results: Results, directory: Path) -> None:
     residual.save(directory / "residual.safetensors")
     trials, period = first["trials"].tolist(), float(first["period"])
     labels = [f"{name}\n[mm]" for name in trials]
-    width = first["tips_0"].shape[1]
+    width = min(3, first["tips_0"].shape[1])  # of the first marker
     with panels(directory / "models.png", labels, width, x="time [s]") as grid:
         for k, row in enumerate(np.reshape(grid, (len(trials), width))):
             for column, axes in enumerate(row):
