@@ -101,15 +101,19 @@ def named_studies(words: list[str]) -> list[str]:
 
 
 def in_order(places: Iterable[str]) -> list[str]:
-    """The places, each study after those whose tables it reads."""
-    left = {load_study(place).name: place for place in places}
-    ordered: list[str] = []
+    """The places, each study after those whose tables it reads.
+
+    Raises:
+        UserError: studies read each other's tables.
+    """
+    left, ordered = list(places), list[str]()
     while left:
-        ready = [name for name, place in left.items()
-                 if not left.keys() & set(load_study(place).after)]  # fmt: skip
-        if not ready:
+        waiting = {load_study(place).name for place in left}
+        ready = (place for place in left if not waiting & set(load_study(place).after))
+        if (first := next(ready, None)) is None:
             raise UserError(f"studies {', '.join(left)}: each reads the table of another one")
-        ordered += [left.pop(name) for name in ready[:1]]
+        left.remove(first)
+        ordered.append(first)
     return ordered
 
 
