@@ -29,7 +29,8 @@ def package_of(name):
 
 
 def started():
-    """Commands, studies, examples, launch files, `python -m` of a page, what papers declare."""
+    """Commands, studies, claims of papers, examples, launch files, `python -m` of a page, what
+    papers declare."""
     found = {*COMMANDS, *map(module_of, study_files().values())}
     for group in (
         "softcr.commands",
@@ -41,6 +42,7 @@ def started():
         "softcr.reports",
     ):
         found |= {point.module for point in entry_points(group=group)}
+    found |= {f"{point.value}.claims" for point in entry_points(group="softcr.studies")}
     for folder in ("examples", "launch", "docs"):
         for path in ROOT.glob(f"{folder}/**/*.py"):
             found |= {*imports(ast.parse(path.read_text())), *named(path)}

@@ -2,21 +2,25 @@
 
 import json
 import math
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.progress import Progress
 
 from softcr_models.errors import UserError
 from softcr_studies.frame import catalogue, command
 from softcr_studies.frame.catalogue import load_study, named_studies, study_files
 from softcr_studies.frame.cell import Cell, StudySettings
+from softcr_studies.frame.claims import Claim, claims_table
+from softcr_studies.frame.code_version import code_version, sources
 from softcr_studies.frame.compare import compare, print_comparison, table_of
 from softcr_studies.frame.compare import words as told
 from softcr_studies.frame.page import write_pages
 from softcr_studies.frame.results import Results, Store
-from softcr_studies.frame.runner import Runner, check_needs
+from softcr_studies.frame.runner import Runner, _Bar, check_needs
 from softcr_studies.frame.study import Metric, Study
 from softcr_studies.frame.table import Row, read_table, write_table
 from softcr_studies.frame.workers import LocalWorkers
@@ -167,6 +171,125 @@ def test_a_finished_run_is_run_anew_and_leaves_the_older_one(file, runner):
     assert len(list((second / "cells").iterdir())) == 4
 
 
+def test_several_studies_go_on_where_they_were_stopped(file, runner):
+    """The first has finished when the second fails: only the second is run by the same command."""
+    second = file.with_name("others.py")
+    second.write_text(STUDY_FILE.replace("own/errors", "own/others").replace('"fail"', '"fall"'))
+    tasks = [(str(each), load_study(str(each)).settings(seeds=3)) for each in (file, second)]
+    (file.parent / "fall").touch()
+    with pytest.raises(UserError, match="own/others, small, slow, seed 2: ArithmeticError"):
+        runner.run_all(tasks)
+    (file.parent / "fall").unlink()
+    done = ran(file)
+    assert len(done) == 12 + 8 + 1
+    first, other = runner.run_all(tasks)
+    assert len(ran(file)) == len(done) + 4
+    assert rows_of(first) == rows_of(other)
+    runner.run_all(tasks)
+    assert len(ran(file)) == len(done) + 4 + 24, "nothing was stopped: all are run"
+
+
+def test_a_quick_run_ends_in_time_and_says_what_it_left_out(file):
+    """Cells of half a second, in processes of their own, and time for some of them."""
+    file.write_text(file.read_text().replace("def run(cell):", "def run(cell):\n    import time\n"
+                    "    time.sleep(0.0 if cell.method == 'slow' else 60.0)"))  # fmt: skip
+    workers = LocalWorkers(1, time.monotonic() + 20.0)
+    quick = Runner(file.parent / "results", workers, console=Console(quiet=True))
+    begin = time.monotonic()
+    directory = quick.run(str(file), load_study(str(file)).settings(seeds=1))
+    assert time.monotonic() - begin < 55.0, "a cell of a minute is stopped"
+    about, rows = read_table(directory / "table.json")
+    assert {row.method for row in rows} == {"slow"}
+    assert about["left_out"] == "small, fast; large, slow; large, fast"
+    assert not (directory / "figure.png").exists()
+    assert "LEFT OUT" in (directory / "page.md").read_text()
+
+
+def test_the_bar_counts_the_cells_of_all_studies():
+    """Of 3 and 4 cells; the second study names 2 more of them while it runs."""
+    progress = Progress(console=Console(quiet=True))
+    bar = _Bar(progress, progress.add_task("", total=7), [3, 4])
+    seen = []
+    for done, count in ((0, 3), (3, 3), (0, 4), (4, 4), (4, 6), (6, 6)):
+        bar.number += bool(seen) and count > 3 and bar.number == 0
+        bar.show("a study", done, count)
+        seen.append((progress.tasks[0].completed, progress.tasks[0].total))
+    assert seen == [(0, 7), (3, 7), (3, 7), (7, 7), (7, 9), (9, 9)]
+
+
+def test_studies_run_after_those_whose_tables_they_read():
+    places = catalogue.in_order(named_studies(["pawlowski2019/table-4-1", "pawlowski2019/mpc",
+                                               "pawlowski2019/learning"]))  # fmt: skip
+    assert places[-1] == "pawlowski2019/table-4-1"
+    group = named_studies(["pawlowski2019"])
+    assert sorted(catalogue.in_order(group)) == sorted(group)
+
+
+def test_the_code_of_a_study_is_what_it_imports(tmp_path):
+    """Its own modules, those they import, parts and files that it names, and no others."""
+    files = study_files()
+    mpc = sources(files["pawlowski2019/mpc"])
+    assert "softcr_papers.pawlowski2019.lookahead.nlsq" in mpc, "a name of the registry"
+    assert "softcr_papers.pawlowski2019.studies.reach" in mpc, "a class that settings name"
+    assert "tendon_arm" in mpc, "a robot"
+    assert "softcr_papers.pawlowski2019.learning.training" not in mpc
+    assert not any(name.startswith("softcr_papers.valadas2024") for name in mpc)
+    own = tmp_path / "mine.py"
+    own.write_text("from softcr_models.errors import UserError\n")
+    assert {"study", "softcr_models.errors"} <= set(sources(own))
+    assert "softcr_models.rod.stepper" not in sources(files["dalenberg2024/section-lengths"])
+    before = code_version(own)
+    other = tmp_path / "other.py"
+    other.write_text('"""Another one."""\n\n' + own.read_text() + "# said\n")
+    assert code_version(other) == before
+    changed = tmp_path / "changed.py"
+    changed.write_text(own.read_text() + "X = 'said'\n")
+    assert code_version(changed) != before
+
+
+def test_a_claim_is_reproduced_where_every_row_is_in_its_worst_seed():
+    def verdict(rows, **more):
+        return Claim("it is small", "own/errors", "error", **more).judged(rows).verdict
+
+    def row(method, values, published=2.0):
+        return Row.of("case", method, "error", values, "mm", published={"simulation": published})
+
+    good, spread, bad = row("a", [1.0, 1.5]), row("b", [1.0, 2.5]), row("c", [3.0, 4.0])
+    lost = replace(row("d", [1.0]), mean=math.nan)
+    assert verdict(None) == "not run"
+    assert verdict([good]) == "yes"
+    assert verdict([spread]) == verdict([good, bad]) == "partly"
+    assert verdict([bad]) == verdict([lost]) == "no"
+    assert verdict([good, bad], bound=5.0) == "yes"
+    assert verdict([good, bad], methods=("a",)) == "yes"
+    assert verdict([good], methods=("a", "z")) == "partly", "a method without a row"
+    assert verdict([good, bad], methods=("a",), than="c") == "yes"
+    assert verdict([good, bad], methods=("c",), than="a") == "no"
+    assert verdict([good], at_least=True) == "no"
+    unpublished = replace(row("e", [1.0, 1.5]), published={})
+    assert verdict([unpublished]) == "not run"
+    assert verdict([unpublished, bad], methods=("e",), published_by="c") == "yes"
+    text = claims_table([Claim("it is small", "own/errors", "error", why="because")],
+                        {"own/errors": [good, bad]}.get)  # fmt: skip
+    assert "| it is small | 2 mm | 1.25 to 3.5 mm | median 1.25 to 3.5, worst 1.5 to 4, 2 seeds " \
+        "| partly | 1 of 2 rows in the mean, 1 in the worst seed; because |" in text  # fmt: skip
+
+
+@pytest.mark.parametrize("group", [*catalogue._declared()])
+def test_claims_name_what_the_studies_have(group):
+    claims = catalogue.claims_of(group)
+    assert claims, "every paper says what it claims"
+    for claim in claims:
+        study = load_study(claim.study)
+        cells = study.cells(study.settings())
+        if study.later is None and study.metrics:
+            assert {*claim.methods} <= {cell.method for cell in cells}, claim.says
+        named = {metric.quantity for metric in study.metrics}
+        if study.further_rows is None:
+            quantities = (claim.quantity,) if isinstance(claim.quantity, str) else claim.quantity
+            assert {*quantities} <= named, claim.says
+
+
 def test_a_study_is_run_by_one_process_at_a_time(file, runner):
     import fcntl
 
@@ -226,6 +349,13 @@ def test_a_miss_is_a_miss_and_so_is_what_is_not_a_number():
     assert [mark(x, must=2.0, goal=1.0) for x in (0.5, 1.5, 2.5)] == ["goal", "pass", "MISS"]
     assert mark(math.nan, must=2.0) == "MISS"
     assert [mark(x, must=2.0, at_least=True) for x in (2.5, 1.5)] == ["goal", "MISS"]
+    worse = {"simulation": 1.0, "bench": 9.0}
+    assert mark(1.5, must=2.0, published=worse) == "MISS", "worse than the published figure"
+    assert mark(0.9, must=2.0, goal=0.5, published=worse) == "pass"
+    seeds = Row.of("c", "m", "q", [1.0, 2.5], "mm", must=2.0)
+    assert (seeds.median, seeds.worst, seeds.mark) == (1.75, 2.5, "goal")
+    assert Row.of("c", "m", "q", [1.0, 2.5], "mm", must=2.0, of_worst=True).mark == "MISS"
+    assert Row.of("c", "m", "q", [1.0, 2.5], "%", at_least=True).worst == 1.0
     assert mark(5.0) == ""
 
 
@@ -253,6 +383,7 @@ def test_pages_hold_every_row_with_published_kinds_apart(tmp_path):
     assert "| c | us | error | 3 |  |  |  | mm | 1 |  |  |" in text
     assert "(tables/group/name/error.png)" in text
     assert "2026-11-21, P, 2 cores at load 7.5" in text
+    assert "Other code than this version of softcr made these tables: `group/name`" in text
     table.unlink()
     assert write_pages([], tmp_path / "pages")[0].read_text() == text, "older tables are kept"
     with pytest.raises(UserError, match="no study has been run"):
@@ -330,6 +461,9 @@ def test_every_shipped_study_is_named_as_its_file_and_says_what_it_is():
         assert study.summary
         assert not study.summary.endswith(".")
         assert isinstance(study.settings(), StudySettings)
+        quick = study.settings(**command._quick(study, True))
+        assert quick.seeds <= 2
+        assert set(study.after) <= set(study_files())
         kinds = {each.kind for each in study.published}
         assert kinds <= {"simulation", "bench"}
         assert not study.published or study.source

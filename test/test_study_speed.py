@@ -276,7 +276,8 @@ def test_a_baseline_is_a_row_and_a_ratio(ours, must, mark, tmp_path, monkeypatch
     )  # fmt: skip
     for module in ("runner", "workers"):
         monkeypatch.setattr(f"softcr_studies.frame.{module}.load_study", lambda place: study)
-        monkeypatch.setattr(f"softcr_studies.frame.{module}.code_version", lambda file: "1")
+        monkeypatch.setattr(f"softcr_studies.frame.{module}.run_version", lambda file: "1")
+    monkeypatch.setattr("softcr_studies.frame.runner.code_version", lambda file: "1")
     rows, shown = run("speed/made", tmp_path)
     assert rows["work", "ours"]["median"].mark == mark
     assert rows["work", "theirs"]["median"].mark == ""

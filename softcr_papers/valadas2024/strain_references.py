@@ -32,6 +32,8 @@ SETPOINTS = np.array(
 
 _FIRST, _OTHERS = np.array([40.0, 0.05, 0.1]), np.array([10.0, 0.05, 0.1])
 """Largest setpoints of the first segment and of the others [rad/m, -, -]."""
+LARGEST = np.concatenate([_FIRST, _OTHERS])
+"""(6,) of two segments."""
 
 
 class StrainSetpointSettings(BaseModel):

@@ -16,6 +16,7 @@ from types import ModuleType
 
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.plugins import in_a_line
+from softcr_studies.frame.claims import Claim
 from softcr_studies.frame.study import Study
 
 OWN = Path("studies")
@@ -97,6 +98,32 @@ def named_studies(words: list[str]) -> list[str]:
             )
         places |= dict.fromkeys(map(_anywhere, found))
     return list(places)
+
+
+def in_order(places: Iterable[str]) -> list[str]:
+    """The places, each study after those whose tables it reads.
+
+    Raises:
+        UserError: studies read each other's tables.
+    """
+    left, ordered = list(places), list[str]()
+    while left:
+        waiting = {load_study(place).name for place in left}
+        ready = (place for place in left if not waiting & set(load_study(place).after))
+        if (first := next(ready, None)) is None:
+            raise UserError(f"studies {', '.join(left)}: each reads the table of another one")
+        left.remove(first)
+        ordered.append(first)
+    return ordered
+
+
+def claims_of(group: str) -> tuple[Claim, ...]:
+    """What a paper claims: CLAIMS of the module `claims` beside its studies; else empty."""
+    package = _declared().get(group)
+    if package is None or not (_source(package) / "claims.py").is_file():
+        return ()
+    claims: tuple[Claim, ...] = importlib.import_module(f"{package}.claims").CLAIMS
+    return claims
 
 
 def _groups(known: Iterable[str]) -> list[str]:

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Result = Mapping[str, Any]
 """What a cell gives: name -> number, text or array; other kinds of values cannot be kept."""
+SECONDS = "seconds of the cell"
+"""Name in a result of how long its cell took [s]."""
 
 
 Seeds = Annotated[int, Field(ge=1, le=100, description="runs of each case and method")]

@@ -1,9 +1,11 @@
 """`softcr study`: list studies, run them, write their pages, compare two runs."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from annotated_types import Ge
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
@@ -11,9 +13,12 @@ from softcr_models.errors import UserError
 from softcr_runtime.console.terminal import FAILED, say, warn
 from softcr_runtime.settings.command_line import command, completed, new_app
 from softcr_runtime.settings.node_settings import Setting, build_settings, declared_settings
-from softcr_studies.frame.catalogue import load_study, named_studies, study_files
+from softcr_studies.frame.catalogue import in_order, load_study, named_studies, study_files
 from softcr_studies.frame.cell import StudySettings
 from softcr_studies.frame.study import Study
+
+QUICK = 600.0
+"""How long a quick run may take [s]."""
 
 app = new_app("study", "Run published experiments, tunings and benchmarks, and show their tables.")
 
@@ -93,9 +98,12 @@ def run(
     insecure: bool = False,
     bags: bool = False,
     anew: bool = False,
+    quick: bool = False,
     results: Path = Path("results"),
 ) -> int:
     """Run studies, or continue stopped ones; print and write their tables.
+
+    The name of a group means all its studies, in the order in which they read each other's tables.
 
     The results are in results/studies/NAME/latest: table.json, page.md and figures.
 
@@ -108,6 +116,8 @@ def run(
             who reaches its port, or that of a worker, can run code there.
         bags: keep a bag of the first seed of each case and method.
         anew: discard the results of a stopped run.
+        quick: run one seed with the studies' quick settings, for ten minutes at most, into `quick`
+            below the directory of the results; cells without time are left out and named.
         results: directory of the results.
     """
     from softcr_runtime.blocks.virtual import CORES
@@ -117,19 +127,23 @@ def run(
     if workers < 0:
         raise UserError(f"option --workers: {workers} is not allowed: a whole number from 0")
     values: Mapping[str, Any] = chosen  # type: ignore[assignment]
-    tasks = [(place, build_settings(study.settings, dict(values), "option"))
-             for place, study in _studies(names)]  # fmt: skip
+    if quick and cluster:
+        raise UserError("option --quick: is for this machine; leave out --cluster")
+    tasks = [
+        (place, build_settings(study.settings, {**_quick(study, quick), **values}, "option"))
+        for place, study in _studies(names)
+    ]
     for (_, study), (_, settings) in zip(_studies(names), tasks, strict=True):
         check_needs(study, settings)
+    deadline = time.monotonic() + QUICK if quick else None
     runner = Runner(
-        results,
-        ClusterWorkers(cluster, insecure) if cluster else LocalWorkers(workers or CORES),
+        results / "quick" if quick else results,
+        ClusterWorkers(cluster, insecure) if cluster else LocalWorkers(workers or CORES, deadline),
         bags,
         anew,
     )
     try:
-        for place, settings in tasks:
-            runner.run(place, settings)
+        runner.run_all(tasks)
     except KeyboardInterrupt:
         warn("interrupted; the same command continues where this one stopped")
         raise
@@ -180,4 +194,12 @@ def compare(before: str, after: str, /, *, results: Path = Path("results")) -> i
 
 def _studies(names: Any) -> list[tuple[str, Study]]:
     """Place and study of every name that was given."""
-    return [(place, load_study(place)) for place in named_studies(list(names or ()))]
+    places = in_order(named_studies(list(names or ())))
+    return [(place, load_study(place)) for place in places]
+
+
+def _quick(study: Study, quick: bool) -> dict[str, Any]:
+    """What differs from the defaults of its settings."""
+    limits = study.settings.model_fields["seeds"].metadata
+    fewest: list[Any] = [each.ge for each in limits if isinstance(each, Ge)]
+    return {"seeds": max(fewest, default=1), **study.quick} if quick else {}

@@ -1,4 +1,5 @@
-"""Pages of results: one section for each study, made from its newest table."""
+"""Pages of results, made from the newest table of each study: of a paper first what it claims and
+what of it is reproduced, then a section for each study."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -6,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from softcr_models.errors import UserError
-from softcr_studies.frame.table import Row, heads, published_kinds, read_table, row_notes
+from softcr_studies.frame.catalogue import claims_of, study_files
+from softcr_studies.frame.claims import claims_table
+from softcr_studies.frame.code_version import code_version
+from softcr_studies.frame.table import (
+    Row,
+    has_spread,
+    heads,
+    published_kinds,
+    read_table,
+    row_notes,
+)
 
 PAGE = "page.md"  # a study's section; other texts beside it become part of it
 _KEPT = ("*.png", "*.md", "trials.json")
@@ -41,7 +52,27 @@ _PAPERS = {
 }
 """Titles of groups that repeat a publication; others are titled by their names."""
 
-_HIDDEN = {"experiment", "source", "summary", "exact", "machine", "code", "load_average_at_end"}
+_OTHER_CODE = """```{{warning}}
+Other code than this version of softcr made these tables: {studies}. `softcr study run NAME` makes
+them anew.
+```"""
+_CLAIMS = """Each line is computed from the tables below. *Yes*: our figures are at least as good as
+the published ones in the worst seed of every row that the claim is about. *Partly*: in some of
+these rows, or in the mean alone."""
+
+Table = tuple[Mapping[str, Any], Sequence[Row]]
+"""What stands beside the rows of a table, and the rows."""
+
+_HIDDEN = {
+    "experiment",
+    "source",
+    "summary",
+    "exact",
+    "machine",
+    "code",
+    "load_average_at_end",
+    "left_out",
+}
 
 
 def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path) -> str:
@@ -52,7 +83,7 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
         rows: of the table.
         directory: with the figures, beside the page that is made.
     """
-    name = about["experiment"]
+    name, left_out = about["experiment"], about.get("left_out")
     figures = [f"![{path.stem.replace('_', ' ')}]({path.relative_to(directory)})"
                for path in sorted(directory.glob("*.png"))]  # fmt: skip
     notes = [path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.md"))
@@ -64,6 +95,7 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
             f"{about['summary'][:1].upper()}{about['summary'][1:]}."
             + (f" Source: {about['source']}." if about["source"] else ""),
             about["exact"],
+            f"LEFT OUT of a quick run: {left_out}." if left_out else "",
             f"`softcr study run {name}` on {_when(about)}: {_settings(about)}.",
             "\n".join(_table(rows)),
             "\n".join(f"- {'; '.join(who)}: {note}" for note, who in row_notes(rows).items()),
@@ -94,6 +126,7 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
             about, _ = read_table(path)
             _copy(path, output / "tables" / about["experiment"])
         groups: dict[str, list[str]] = {}
+        tables_of: dict[str, dict[str, Table]] = {}
         lines: dict[str, list[str]] = {}
         for path in sorted((output / "tables").glob("*/*/table.json")):
             about, rows = read_table(path)
@@ -103,6 +136,7 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
                 section.replace("](", f"]({pictures}") if "](" in section else section
             )
             group = path.parent.parent.name
+            tables_of.setdefault(group, {})[about["experiment"]] = about, rows
             link = f"[{about['experiment']}]({group}.md)"
             lines.setdefault(group, []).append(
                 f"| {link} | {about['summary']} | {about['source']} |"
@@ -110,8 +144,8 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
         if not groups:
             raise UserError(f"{output}: no study has been run; see `softcr study list`")
         ordered = sorted(groups, key=lambda group: (group in _PAPERS, group))
-        pages = {output / f"{group}.md": f"# {_title(group)}\n\n" + "\n".join(groups[group])
-                 for group in ordered}  # fmt: skip
+        pages = {output / f"{group}.md": f"# {_title(group)}\n\n{_opening(group, tables_of[group])}"
+                 + "\n".join(groups[group]) for group in ordered}  # fmt: skip
         tables_of_groups = [
             f"## {_title(group)}\n\n| study | what it measures | source |\n|---|---|---|\n"
             + "\n".join(lines[group])
@@ -127,6 +161,25 @@ def write_pages(tables: Sequence[Path], output: Path) -> list[Path]:
         return list(pages)
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _opening(group: str, tables: Mapping[str, Table]) -> str:
+    """What a page begins with: which tables another code made, and the claims of a paper."""
+    parts = [_OTHER_CODE.format(studies=", ".join(f"`{name}`" for name in old))
+             for old in [other_code(tables)] if old]  # fmt: skip
+    if claims := claims_of(group):
+        rows_of = {name: rows for name, (_, rows) in tables.items()}.get
+        parts += ["## What is reproduced", _CLAIMS, claims_table(claims, rows_of)]
+    return "\n\n".join((*parts, ""))
+
+
+def other_code(tables: Mapping[str, Table]) -> list[str]:
+    """Names of the studies whose tables were made by other code than is installed."""
+    known = study_files()
+    return [
+        name for name, (about, _) in tables.items()
+        if name not in known or about.get("code") != code_version(known[name])
+    ]  # fmt: skip
 
 
 def _title(group: str) -> str:
@@ -164,9 +217,9 @@ def _settings(about: Mapping[str, Any]) -> str:
 
 def _table(rows: Sequence[Row]) -> list[str]:
     """A line for the heads, one for their alignment, one for each row."""
-    kinds = published_kinds(rows)
-    columns = heads(kinds)
+    shown = published_kinds(rows), has_spread(rows)
+    columns = heads(*shown)
     rule = ["---:" if number else "---" for number in columns.values()]
     cells = [[cell.replace("|", "\\|") for cell in line]
-             for line in (columns, rule, *(row.cells(kinds) for row in rows))]  # fmt: skip
+             for line in (columns, rule, *(row.cells(*shown) for row in rows))]  # fmt: skip
     return ["| " + " | ".join(line) + " |" for line in cells]

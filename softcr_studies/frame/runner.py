@@ -1,22 +1,32 @@
 """Runs a study: cells, table, figures, page, in a directory that is there once all of it is."""
 
+import hashlib
 import os
 import pickle
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from threadpoolctl import threadpool_limits
 
 from softcr_models.errors import UserError
 from softcr_runtime.console.results import point_latest_to
 from softcr_runtime.console.terminal import say
 from softcr_studies.frame.catalogue import file_of, load_study
-from softcr_studies.frame.cell import Cell, StudySettings
-from softcr_studies.frame.code_version import code_version
+from softcr_studies.frame.cell import SECONDS, Cell, StudySettings
+from softcr_studies.frame.code_version import code_version, run_version
 from softcr_studies.frame.machine import describe_machine
 from softcr_studies.frame.page import PAGE, study_section
 from softcr_studies.frame.results import Results, Store, unfinished
@@ -25,6 +35,8 @@ from softcr_studies.frame.table import TABLE_WIDTH, print_table, write_table
 from softcr_studies.frame.workers import Job, LocalWorkers, Workers
 
 TABLE = "table.json"
+Task = tuple[str, StudySettings]
+"""Place of a study, and its settings."""
 BUSY = 0.3
 """Above this load per core times say more about the neighbours than about the code."""
 
@@ -66,20 +78,69 @@ class Runner:
         Raises:
             UserError: what a cell refuses, or results that cannot be written.
         """
-        study, version = load_study(place), code_version(file_of(place))
-        about = self._about(study, settings, version)
+        return self.run_all([(place, settings)])[0]
+
+    def run_all(self, tasks: Sequence[Task]) -> list[Path]:
+        """Runs studies one after the other, with one bar over the cells of all of them.
+
+        Of several studies those that a stopped run of the same ones has finished are not run again.
+
+        Returns:
+            The directory of each run; see `run`.
+
+        Raises:
+            UserError: see `run`.
+        """
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        several, found = len(tasks) > 1, []
+        with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
+            counts = [len(load_study(place).cells(settings)) for place, settings in tasks]
+            bar = _Bar(progress, progress.add_task("", total=sum(counts)), counts)
+            for number, (place, settings) in enumerate(tasks):
+                mark, key = self._finished(place), _key(place, settings)
+                if several and not self.anew and mark.is_file() and mark.read_text() == key:
+                    found.append((mark.parent / "latest").resolve())
+                    say(self.console, f"results: {found[-1]} (of the run that was stopped)")
+                else:
+                    share = self._share(len(tasks) - number)
+                    found.append(share._run(place, settings, bar))
+                    mark.write_text(key)
+                bar.number += 1
+        for place, _ in tasks if several else ():
+            self._finished(place).unlink(missing_ok=True)
+        return found
+
+    def _finished(self, place: str) -> Path:
+        """Tells what a stopped run of several studies has finished."""
+        return self.results / "studies" / load_study(place).name / ".finished"
+
+    def _share(self, left: int) -> "Runner":
+        """For one of the studies that are left: with its share of the time until the deadline."""
+        if not isinstance(self.workers, LocalWorkers) or self.workers.deadline is None:
+            return self
+        now = time.monotonic()
+        share = now + max(0.0, self.workers.deadline - now) / left
+        return replace(self, workers=replace(self.workers, deadline=share))
+
+    def _run(self, place: str, settings: StudySettings, bar: "_Bar") -> Path:
+        study, file = load_study(place), file_of(place)
+        about = self._about(study, settings, code_version(file))
         if study.serial and (load := os.getloadavg()[0]) > BUSY * (os.cpu_count() or 1):
             line = f"load average {load:.1f}: others are at work, times will be long"
             say(self.console, line, style="yellow")
-        parent = self.results / "studies" / study.name
+        parent, version = self.results / "studies" / study.name, run_version(file)
         with unfinished(parent, study.name, version, self.anew) as store:
             results = Results(settings, store)
-            self._run_cells(place, study, version, results)
+            left_out = self._run_cells(place, study, version, results, bar)
+            if left_out:  # what needs all cells cannot be made
+                study = replace(study, further_rows=None, draw=None)
+                about["left_out"] = left_out
             with threadpool_limits(limits=1, user_api="blas"):
                 rows = study.rows(results)
                 if study.draw:
                     matplotlib.use("Agg")
                     study.draw(results, store.directory)
+            about["seconds_of_cells"] = _seconds(results)
             about["load_average_at_end"] = [round(load, 2) for load in os.getloadavg()]
             write_table(store.directory / TABLE, about, rows)
             section = study_section(about, rows, store.directory)
@@ -87,34 +148,43 @@ class Runner:
             directory = store.finish(results.cells)
         point_latest_to(directory)
         print_table(self.console, f"softcr study run {study.name}", rows)
+        if left_out:
+            words = f"left out, for lack of time, with figures and rows of all: {left_out}"
+            say(self.console, words, style="yellow")
         if study.exact:
             say(self.console, study.exact)
         say(self.console, f"results: {directory}")
         return directory
 
-    def _run_cells(self, place: str, study: Study, version: str, results: Results) -> None:
-        """All cells, then those that follow from their results, until there are no more."""
-        store = results.store
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-        with Progress(*columns, TimeRemainingColumn(), console=self.console) as bar:
-            task = bar.add_task(study.name, total=0)
-            cells = study.cells(results.settings)
-            while cells:
-                cells = [self._placed(cell, store) for cell in cells]
-                results.cells += cells
-                missing = [cell for cell in cells if cell not in store]
-                bar.update(
-                    task, total=len(results.cells), completed=len(results.cells) - len(missing)
-                )
-                workers = LocalWorkers(1) if study.serial else self.workers
-                threads = 0 if study.serial else 1
-                jobs = [Job(place, version, pickle.dumps(cell), threads) for cell in missing]
-                for job, result in workers.outcomes(jobs):
-                    store.add(job.cell, result)
-                    bar.advance(task)
-                known = {repr(cell) for cell in results.cells}
-                named = study.later(results) if study.later else ()
-                cells = [cell for cell in named if repr(self._placed(cell, store)) not in known]
+    def _run_cells(
+        self, place: str, study: Study, version: str, results: Results, bar: "_Bar"
+    ) -> str:
+        """All cells, then those that follow from their results, until there are no more; returns
+        names of those for which there was no time."""
+        store, left_out = results.store, list[Cell]()
+        workers = self.workers
+        if study.serial:
+            deadline = workers.deadline if isinstance(workers, LocalWorkers) else None
+            workers = LocalWorkers(1, deadline)
+        cells = study.cells(results.settings)
+        while cells and not left_out:
+            cells = [self._placed(cell, store) for cell in cells]
+            missing = [cell for cell in cells if cell not in store]
+            count = len(results.cells) + len(cells)
+            done = count - len(missing)
+            bar.show(study.name, done, count)
+            threads = 0 if study.serial else 1
+            jobs = [Job(place, version, pickle.dumps(cell), threads) for cell in missing]
+            for job, result in workers.outcomes(jobs):
+                store.add(job.cell, result)
+                done += 1
+                bar.show(study.name, done, count)
+            left_out = [cell for cell in cells if cell not in store]
+            results.cells += [cell for cell in cells if cell in store]
+            known = {repr(cell) for cell in results.cells}
+            named = study.later(results) if study.later and not left_out else ()
+            cells = [cell for cell in named if repr(self._placed(cell, store)) not in known]
+        return "; ".join(dict.fromkeys(f"{cell.case_name}, {cell.method}" for cell in left_out))
 
     def _placed(self, cell: Cell, store: Store) -> Cell:
         """A cell with its folder, and its bag where one is wanted."""
@@ -134,6 +204,42 @@ class Runner:
             "code": version,
             "machine": describe_machine(),
         }
+
+
+@dataclass
+class _Bar:
+    """The bar over the cells of all studies of a run.
+
+    Attributes:
+        progress, task: where it is shown.
+        counts: cells of each study; some name more of them while they run.
+        number: of the present study.
+    """
+
+    progress: Progress
+    task: TaskID
+    counts: list[int]
+    number: int = 0
+
+    def show(self, name: str, done: int, count: int) -> None:
+        """So many cells of the present study, of so many, are done."""
+        self.counts[self.number] = count
+        before, total = sum(self.counts[: self.number]), sum(self.counts)
+        self.progress.update(self.task, description=name, completed=before + done, total=total)
+
+
+def _key(place: str, settings: StudySettings) -> str:
+    """Tells runs with other settings or of other code apart."""
+    told = f"{run_version(file_of(place))} {settings.model_dump_json()}"
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _seconds(results: Results) -> dict[str, float]:
+    """ "case, method" -> mean time of a cell [s]."""
+    return {
+        f"{case}, {method}": round(sum(each.get(SECONDS, 0.0) for each in found) / len(found), 2)
+        for (case, method), found in results.by_method().items()
+    }
 
 
 def latest_table(results: Path, name: str) -> Path:

@@ -68,6 +68,7 @@ class Must:
         goal: what is hoped for; None: the bound.
         case, method: of the row; None: of every one.
         at_least: whether the bounds are lower ones.
+        of_worst: whether the worst seed must keep them; otherwise the mean.
     """
 
     quantity: str
@@ -76,6 +77,7 @@ class Must:
     case: str | None = None
     method: str | None = None
     at_least: bool = False
+    of_worst: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,8 @@ class Study:
         seeded: whether the seed changes anything; if not, one is run.
         needs: settings that must be given (a recording); without them it is no part of a group.
         serial: whether cells run one at a time, with all cores, since they measure times.
+        after: names of the studies whose newest tables in the same results it reads.
+        quick: settings of a quick run, which only shows that everything works.
     """
 
     name: str
@@ -121,6 +125,8 @@ class Study:
     seeded: bool = True
     needs: Sequence[str] = ()
     serial: bool = False
+    after: Sequence[str] = ()
+    quick: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def group(self) -> str:
@@ -170,5 +176,6 @@ class Study:
         must = next(filter(meant, self.musts), None)
         if must is None:
             return {"published": published}
-        bounds = {"must": must.bound, "goal": must.goal, "at_least": must.at_least}
+        bounds = {"must": must.bound, "goal": must.goal, "at_least": must.at_least,
+                  "of_worst": must.of_worst}  # fmt: skip
         return {"published": published} | bounds

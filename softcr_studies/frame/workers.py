@@ -9,8 +9,10 @@ import os
 import pickle
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import TimeoutError as OutOfTime  # another than the built-in one in 3.10
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -23,8 +25,8 @@ from softcr_models.errors import UserError
 from softcr_models.plugins import in_a_line
 from softcr_models.warm_up import ROD, added_sets, ensure_warm
 from softcr_studies.frame.catalogue import file_of, load_study
-from softcr_studies.frame.cell import Cell, Result
-from softcr_studies.frame.code_version import code_version
+from softcr_studies.frame.cell import SECONDS, Cell, Result
+from softcr_studies.frame.code_version import run_version
 
 ATTEMPTS = 3
 
@@ -54,11 +56,14 @@ class Job:
 def run_job(job: Job) -> Result:
     """Runs a cell in this process, on one thread of BLAS and as many of the kernels as it may.
 
+    Returns:
+        What the cell gives, and SECONDS, how long it took.
+
     Raises:
         UserError: what the cell refuses or raises, or this worker has another version of the code.
     """
     study = load_study(job.place)
-    if (here := code_version(file_of(job.place))) != job.version:
+    if (here := run_version(file_of(job.place))) != job.version:
         raise UserError(
             f"worker {multiprocessing.current_process().name} on {os.uname().nodename}: its "
             f"softcr or study file has version {here}, must be {job.version}: install the same"
@@ -68,8 +73,10 @@ def run_job(job: Job) -> Result:
         shutil.rmtree(cell.bag, ignore_errors=True)
     numba.set_num_threads(job.threads or numba.config.NUMBA_NUM_THREADS)
     try:
+        begin = time.monotonic()
         with threadpool_limits(limits=1, user_api="blas"):
-            return study.run(cell)
+            result = study.run(cell)
+        return {**result, SECONDS: time.monotonic() - begin}
     except UserError:
         raise
     except Exception as error:
@@ -78,14 +85,23 @@ def run_job(job: Job) -> Result:
 
 @dataclass(frozen=True)
 class LocalWorkers:
-    """Processes of this machine, so many; of one worker, this process."""
+    """Processes of this machine.
+
+    Attributes:
+        count: how many; of one worker without a deadline, this process.
+        deadline: of `time.monotonic` [s]; None: there is none.
+    """
 
     count: int
+    deadline: float | None = None
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Result]]:
-        """Each job with its result, as they end; what a cell raises is raised."""
+        """Each job with its result, as they end, until the deadline, at which cells that are still
+        running are stopped; what a cell raises is raised."""
+        if not jobs:
+            return
         ensure_warm((ROD, *added_sets()))
-        if self.count == 1:
+        if self.count == 1 and self.deadline is None:
             yield from ((job, run_job(job)) for job in jobs)
             return
         left, lost = list(jobs), 0
@@ -96,6 +112,8 @@ class LocalWorkers:
                     done += 1
                     left.remove(job)
                     yield job, result
+            except OutOfTime:
+                return
             except BrokenProcessPool:
                 lost = 0 if done else lost + 1
                 if lost == ATTEMPTS:
@@ -110,7 +128,8 @@ class LocalWorkers:
         pool = ProcessPoolExecutor(min(self.count, len(jobs)), context, _end_with_parent)
         try:
             futures: dict[Future[Result], Job] = {pool.submit(run_job, job): job for job in jobs}
-            for future in as_completed(futures):
+            left = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+            for future in as_completed(futures, left):
                 yield futures[future], future.result()
         finally:
             workers = list((pool._processes or {}).values())

@@ -73,13 +73,13 @@ class Comparison:
     signs: list[bool] = field(default_factory=list)
 
     def add(
-        self, quantity: str, value: float, unit: str, printed: float | None = None, sd: float = 0.0
-    ) -> None:
+        self, quantity: str, value: float, unit: str, printed: float | None = None,
+        sd: float = 0.0, note: str = "",
+    ) -> None:  # fmt: skip
         """One row."""
         published: dict[Kind, float] = {} if printed is None else {self.kind: printed}
-        self.rows.append(
-            Row(self.case, self.method, quantity, float(value), sd, unit, self.seeds, published)
-        )
+        key = self.case, self.method, quantity
+        self.rows.append(Row(*key, float(value), sd, unit, self.seeds, published, note=note))
 
     def figure(self, number: str) -> float | None:
         """What is printed of this controller."""
@@ -100,6 +100,16 @@ class Comparison:
             self.add(f"{name}, change", change, "%", printed)
             if printed is not None:
                 self.signs.append(change * printed >= 0.0)
+
+    def add_ratio(self, quantity: str, number: str, ratios: Sequence[float]) -> None:
+        """Figures over the baseline's, one per seed: what the thesis claims is that they are below
+        one, by the change that it prints."""
+        told = self._told(number).change
+        goal = None if told is None or told >= 0.0 else 1.0 + told / 100.0
+        name = f"{quantity} over that of fixed lengths"
+        self.rows.append(
+            Row.of(self.case, self.method, name, ratios, "-", must=1.0, goal=goal, of_worst=True)
+        )
 
     def add_sensors(
         self, runs: Sequence[Result], numbers: Mapping[str, str], start: str = ""

@@ -82,7 +82,7 @@ class Settings(StudySettings):
     """See StudySettings."""
 
     seeds: int = Field(
-        1, ge=1, le=100, description="number of draws of the setpoints that are not named"
+        5, ge=1, le=100, description="number of draws of the setpoints that are not named"
     )
     setpoints: int = Field(
         10, ge=1, le=100, description="number of setpoints per draw, each with three payloads"
@@ -123,15 +123,16 @@ def rows(results: Results) -> Iterator[Row]:
     runs = {(cell.case, cell.method, cell.seed): results[cell] for cell in results.cells}
     owners = dict.fromkeys((case.arrangement, method) for case, method, _ in runs)
     for owner in sorted(owners, key=lambda each: each[0].name):
-        pairs = [(own, runs[case, FIXED, seed]) for (case, method, seed), own in runs.items()
+        pairs = [(seed, own, runs[case, FIXED, seed]) for (case, method, seed), own in runs.items()
                  if (case.arrangement, method) == owner]  # fmt: skip
         yield from _rows_of(*owner, pairs, results.settings.seeds)
 
 
 def _rows_of(
-    arrangement: Arrangement, method: str, pairs: Sequence[tuple[Result, Result]], seeds: int
+    arrangement: Arrangement, method: str, runs: Sequence[tuple[int, Result, Result]], seeds: int
 ) -> list[Row]:
-    """Of one controller's runs, each with the baseline's in the same setting."""
+    """Of one controller's runs: seed, its result and the baseline's in the same setting."""
+    pairs = [(own, other) for _, own, other in runs]
     printed, fixed = method not in AT_NAMED, method == FIXED
     table = Comparison(arrangement.name, method, "simulation", fixed, printed, seeds)
     table.add("runs lost", float(sum(own["lost"] for own, _ in pairs)), "")
@@ -148,6 +149,8 @@ def _rows_of(
             spread = own.std() if word == "mean" else 0.0
             values = reduce(own), reduce(other)
             table.add_numbered(f"{quantity} {word}", number, values, "mm", spread)
+        if not fixed:
+            table.add_ratio(quantity, numbers[0], _ratios(runs, series))
     if arrangement.single and pairs[0] is kept[0]:
         shapes = [1e3 * run["shapes"].mean() for run in pairs[0]]
         tips = [1e2 * run["linear"][-1, -1] for run in pairs[0]]
@@ -161,6 +164,19 @@ def _rows_of(
     for each in _MEANS:
         table.add(each.quantity, float(np.mean([each.of(own) for own, _ in kept])), each.unit)
     return table.closed()
+
+
+def _ratios(runs: Sequence[tuple[int, Result, Result]], series: str) -> list[float]:
+    """Of each seed that has runs which neither lost: its mean over the baseline's."""
+    found = []
+    for seed in dict.fromkeys(seed for seed, _, _ in runs):
+        kept = [(own, other) for each, own, other in runs
+                if each == seed and not (own["lost"] or other["lost"])]  # fmt: skip
+        if kept:
+            own, other = (np.mean([run[series].mean() for run in each])
+                          for each in zip(*kept, strict=True))  # fmt: skip
+            found.append(float(own / other))
+    return found
 
 
 def draw(results: Results, directory: Path) -> None:
@@ -194,6 +210,7 @@ def robot_study(name: str, source: str, summary: str, arrangements: Sequence[Arr
         settings=Settings,
         further_rows=rows,
         draw=draw,
+        quick={"setpoints": 1, "seconds": 4.0},
         exact="RECONSTRUCTED arm, absolute figures mean little: compare signs and changes. Plant "
         "and controller share the equations of piecewise constant curvature, the tendons' routing "
         "and the true total length; the plant has more sections, mass, gravity, a payload that the "

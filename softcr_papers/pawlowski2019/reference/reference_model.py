@@ -61,6 +61,7 @@ class ReferenceModel(ModelBase):
         body: the numbers of the rod.
         motion: the integrator.
         settings: of it.
+        nominal_parameters: (P,) values.
     """
 
     Settings = ReferenceSettings
@@ -84,6 +85,7 @@ class ReferenceModel(ModelBase):
             Parameter(f"{name}_factor", "-", 1.0, 0.2, 5.0)
             for name in ("stiffness", "damping", "mass")
         )
+        self.nominal_parameters = nominal_parameters(self.parameters)
         self._tells(
             {
                 TIP: (OutputInfo((3, 4), "m", "pose"), self._tips),
@@ -124,8 +126,12 @@ class ReferenceModel(ModelBase):
         strains = 0.5 * (state.strains + before)
         return np.concatenate((strains.ravel(), np.zeros(size)))
 
+    def tip_poses(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(B, 3, 4) of states (B, nx), base frame [m]."""
+        return self.observe((TIP,), states, None, parameters)[TIP]
+
     def warm_up(self) -> None:
-        numbers = nominal_parameters(self.parameters)
+        numbers = self.nominal_parameters
         state = self.equilibrium(self.inputs.rest, numbers)
         levels = np.tile(self.inputs.rest, (2, 2, 1))
         self.rollout_tips(state, levels, numbers, self.settings.longest_step)

@@ -7,6 +7,7 @@ from typing import Any
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod
+from softcr_papers.pawlowski2019.reference.reference_model import ReferenceModel, ReferenceSettings
 from softcr_papers.pawlowski2019.studies.robots import floating
 
 TICK = 0.01  # of the loop [s]
@@ -27,6 +28,9 @@ class Column:
         blocks: of these steps, changed together; the last number repeats. None: each by itself.
         kirchhoff: whether its model neither shears nor stretches.
         numbers: of the controller that differ.
+        tick: of the loop [s].
+        implicit: whether model and plant are one, the thesis's implicit scheme with this tick as
+            its time step; otherwise they are rods of the house.
     """
 
     name: str
@@ -37,19 +41,23 @@ class Column:
     blocks: tuple[int, ...] = ()
     kirchhoff: bool = False
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    tick: float = TICK
+    implicit: bool = False
 
     @property
     def period(self) -> float:
         """Of a step [s]."""
-        return self.ticks * TICK
+        return self.ticks * self.tick
 
     @property
     def settings(self) -> dict[str, Any]:
         """Of the controller, by dotted name."""
         return {"horizon": self.ticks * self.steps, "step_ticks": self.ticks, **self.numbers}
 
-    def model(self) -> RodPrediction:
+    def model(self) -> RodPrediction | ReferenceModel:
         """With which it predicts."""
+        if self.implicit:
+            return ReferenceModel(self.robot, ReferenceSettings(longest_step=self.tick))
         return RodPrediction(CosseratRod(self.robot, INTERVALS), SUBSTEPS, single_precision=False)
 
     @property
@@ -98,3 +106,9 @@ COLUMNS = (
     Column("LQR, 0.05 s", "lqr", 5, 4),
     Column("iLQR, 0.05 s", "ilqr", 5, 4, 8),
 )
+
+IMPLICIT = (
+    Column("NLSQ, implicit scheme, 0.05 s", "nlsq", 1, 2, 6, tick=0.05, implicit=True),
+    Column("NLSQ, implicit scheme, 0.1 s", "nlsq", 1, 2, 4, tick=0.1, implicit=True),
+)
+"""The thesis's own scheme; it prints no steps but those of its one real-time setting, one."""

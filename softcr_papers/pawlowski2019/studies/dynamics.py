@@ -228,6 +228,42 @@ def fits(results: Results) -> Iterable[Row]:
             )  # fmt: skip
 
 
+def laws(results: Results) -> Iterable[Row]:
+    """How many points each scheme may have in real time, by its T(n): (4.19), (4.20) and (4.21)."""
+    for method, theirs, kinds in (
+        (EXPLICIT, (49e-6, 6.5e-6), [(0.1, modulus) for modulus in MODULI]),
+        (HELD, (49e-6, 6.5e-6), [(0.9, modulus) for modulus in MODULI]),
+        (IMPLICIT, (-200e-6, 98.7e-6), [(step, None) for step in (0.05, 0.1)]),
+    ):
+        found = results.first(COST, method)
+        ours = 1e-6 * found["fixed"], 1e-6 * found["per point"]
+        for size, modulus in kinds:
+            printed = real_time_points(theirs, size, modulus)
+            of = f"steps of {size:g} s" if modulus is None else f"E = {1e-3 * modulus:g} kPa"
+            yield Row(COST, method, f"{LAW}, {of}", real_time_points(ours, size, modulus), 0.0, "-",
+                      1, published={"simulation": printed}, must=printed, at_least=True,
+                      timing=True)  # fmt: skip
+
+
+def real_time_points(cost: tuple[float, float], size: float, modulus: float | None) -> float:
+    """The number of points n with which a step takes as long to compute as it lasts.
+
+    Args:
+        cost: a, b of T(n) = a + b n [s].
+        size: of a step, over that of a wave from point to point, (3.44); without a modulus in [s].
+        modulus: Young's modulus [Pa] of a rod of 10 cm and 1000 kg/m^3, as in the thesis.
+
+    Returns:
+        n of T(n) (n - 1) = size L sqrt(rho / E), (4.16); without a modulus of T(n) = size, (4.21).
+    """
+    fixed, each = cost
+    if modulus is None:
+        return (size - fixed) / each
+    lasts = size * 0.1 * math.sqrt(1000.0 / modulus)
+    half = 0.5 * (fixed - each) / each
+    return math.sqrt(half**2 + (fixed + lasts) / each) - half
+
+
 def shortest(results: Results) -> Iterable[Row]:
     """The shortest step of those tried with which the implicit scheme comes to the end."""
     for points in (20, 100):
@@ -243,6 +279,7 @@ def shortest(results: Results) -> Iterable[Row]:
                       published={"simulation": 0.04} if points == 20 else {})  # fmt: skip
 
 
+LAW, MODULI = "points in real time", (1e5, 1e6)
 KNOWN = "motion is known until"
 TIME = "processor time, 20 points"
 GROWTH = "rate at which disturbances grow"
@@ -276,7 +313,7 @@ STUDY = Study(
     exact="The thesis prints no number of its motions, and its times are those of a C program on a "
     "processor of 2.1 GHz, by its fits. Our rods have the material of Table 2.1; the tendons are "
     "ours. Linear theory of the first mode: 0.226 s. The rod of the house has 20 intervals.",
-    further_rows=lambda results: [*shortest(results), *fits(results)],
+    further_rows=lambda results: [*shortest(results), *fits(results), *laws(results)],
     about={
         "shortest step": "marching along the rod by explicit Euler gives energy to short waves; "
         "the rate of the fastest about the straight rod stands beside each motion, and what is "

@@ -1,7 +1,8 @@
-"""A controller on a plant whose state it is told, as in the thesis; the plant is another rod."""
+"""A controller on a plant whose state it is told, as in the thesis."""
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from softcr_control.observation import ControlContext
 from softcr_control.reference.references import Reference
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
-from softcr_papers.pawlowski2019.studies.columns import TICK, Column
+from softcr_papers.pawlowski2019.studies.columns import Column
 from softcr_papers.pawlowski2019.studies.robots import floating
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import nested
@@ -39,20 +40,24 @@ def followed(
         error (T,) distance of the tip from what is wanted [m], solve: processor times of the plans
         that were made [s].
     """
-    model, rod = column.model(), CosseratRod(floating(), PLANT_INTERVALS)
-    plant = RodPrediction(rod, PLANT_SUBSTEPS, single_precision=False)
+    model: Any = column.model()
+    plant = model
+    if not column.implicit:
+        finer = CosseratRod(floating(), PLANT_INTERVALS)
+        plant = RodPrediction(finer, PLANT_SUBSTEPS, single_precision=False)
     rest = np.zeros(model.inputs.size)
-    loop = KnownState(model, plant, rod.rest_state(), rest, TICK)
+    begin_state = plant.equilibrium(rest, plant.nominal_parameters)
+    loop = KnownState(model, plant, begin_state, rest, column.tick)
     kind = registry.resolve("controller", column.controller)
     settings = named_settings(column.controller, given=nested(column.settings))
-    controller = kind(ControlContext(column.robot, model, TICK), settings)
+    controller = kind(ControlContext(column.robot, model, column.tick), settings)
     errors, solve = [], []
     for tick in range(ticks):
-        wanted = path(loop.now + TICK * np.arange(controller.rows))
+        wanted = path(loop.now + column.tick * np.arange(controller.rows))
         errors.append(float(np.linalg.norm(loop.tip - wanted[0])))
         if enough is not None and enough(np.array(errors)):
             break
-        observation = loop.observe(Reference(loop.now, TICK, None, wanted))
+        observation = loop.observe(Reference(loop.now, column.tick, None, wanted))
         begin = time.thread_time()
         answer = controller.command(observation)
         if tick % column.ticks == 0:

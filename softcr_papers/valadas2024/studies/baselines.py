@@ -79,7 +79,7 @@ QUANTITIES = ("training position", "training angle", "test position", "test angl
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(3, ge=1, le=100, description="draws of torques, first weights and windows")
+    seeds: int = Field(5, ge=1, le=100, description="draws of torques, first weights and windows")
     preset: Literal["quick", "full"] = Field(
         "quick", description="preset for the length of the trainings"
     )
@@ -90,7 +90,7 @@ def run(cell: Cell) -> Result:
     """Errors of a method in the first training trajectory and in the test."""
     if cell.method in NETWORKS and find_spec("torch") is None:
         return {"skipped": "PyTorch is not installed (pip install 'softcr[surrogate]')"}
-    truths = {"training": training_truth(cell.stream("plant")), "test": test_truth()}
+    truths = {"training": training_truth(cell.stream("plant")), "test": test_truth(cell)}
     predict = _predictor(cell)
     motions = {name: predict(truth) for name, truth in truths.items()}
     found: dict[str, object] = {}
@@ -264,6 +264,7 @@ STUDY = Study(
         if np.isfinite(value)
     ),
     musts=(
+        *(Must("training position", PAPER[network][0], method=network) for network in NETWORKS),
         Must("training position", 0.5, 0.1, method=OURS),
         Must("training angle", 0.01, method=OURS),
         Must("test position", 1.0, 0.1, method=OURS),

@@ -19,7 +19,7 @@ from softcr_papers.valadas2024.shape_regulator import RegulatorGains, ShapeRegul
 from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
 from softcr_papers.valadas2024.strain.integration import Integration, rodas
 from softcr_papers.valadas2024.strain.numbers import StrainNumbers
-from softcr_papers.valadas2024.strain_references import SETPOINTS
+from softcr_papers.valadas2024.strain_references import LARGEST, SETPOINTS
 from softcr_papers.valadas2024.studies.robots import CASES
 from softcr_runtime.console.panels import leave_room, panels
 from softcr_runtime.settings.node_settings import Seconds
@@ -68,6 +68,7 @@ METHODS: Mapping[str, Law] = {
     f"{LEARNED}, K_i / 4": Law(gentle=True),
     f"{SAMPLED}, K_i / 4": Law(period=0.005, gentle=True),
 }
+RATIO = "largest ratio to the paper"
 _STRAINS = ("bending 1", "shear 1", "axial 1", "bending 2", "shear 2", "axial 2")
 _PAPER = (9.2e-4, 3.1e-3, 5.6e-4, 3.2e-4, 2.0e-3, 6.7e-4)
 _INTEGRAL = 0.001  # between steps of the continuous law's integral [s]
@@ -78,7 +79,9 @@ _DRAWN = 0.02  # between states that are drawn [s]
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(3, ge=1, le=100, description="draws of torques and noise to learn from")
+    seeds: int = Field(
+        10, ge=1, le=100, description="draws of setpoints, and of torques and noise to learn from"
+    )
     hold: Seconds = Field(5.0, ge=2.0, le=20.0, description="time for each setpoint")
 
 
@@ -89,25 +92,32 @@ def run(cell: Cell) -> Result:
     gains = GENTLE if law.gentle else GAINS
     if law.model == "none":
         numbers = true.replace(weight=0.0 * true.weight, stiffness=0.0 * true.stiffness)
-    regulator = ShapeRegulator(StrainDynamics(numbers), gains)
+    regulator, shapes = ShapeRegulator(StrainDynamics(numbers), gains), setpoints(cell)
     steps = round(cell.settings.hold / (law.period or _INTEGRAL))
     states = (_sampled if law.period else _continuous)(
-        StrainDynamics(true), regulator, law.period or _INTEGRAL, steps
+        StrainDynamics(true), regulator, shapes, law.period or _INTEGRAL, steps
     )
     if not np.isfinite(states).all():
         return {"runs that diverge": 100.0}
     strains = states[..., :6]
     last = round(1.0 / (law.period or _INTEGRAL))
-    errors = np.abs(strains - SETPOINTS[:, None])
+    errors = np.abs(strains - shapes[:, None])
     mean = errors[:, -last:].mean(axis=1).mean(axis=0)
-    settled = _settling(strains, steps, law.period or _INTEGRAL)
+    settled = _settling(strains, shapes, steps, law.period or _INTEGRAL)
     return {
         "runs that diverge": 0.0,
-        "largest ratio to the paper": float((mean / _PAPER).max()),
+        RATIO: float((mean / _PAPER).max()),
         **{f"error of {name}": float(each) for name, each in zip(_STRAINS, mean, strict=True)},
         **{f"settling of {name}": each for name, each in zip(_STRAINS, settled, strict=True)},
         "strains": strains[:, :: round(_DRAWN / (law.period or _INTEGRAL))].reshape(-1, 6),
     }
+
+
+def setpoints(cell: Cell) -> np.ndarray:
+    """(7, 6) shapes: of the first seed those of the authors' data, of others in their ranges."""
+    if not cell.seed:
+        return SETPOINTS
+    return cell.random("setpoints").uniform(-1.0, 1.0, SETPOINTS.shape) * LARGEST
 
 
 def _learned(cell: Cell) -> StrainNumbers:
@@ -121,7 +131,7 @@ def _learned(cell: Cell) -> StrainNumbers:
 
 
 def _continuous(
-    plant: StrainDynamics, regulator: ShapeRegulator, dt: float, steps: int
+    plant: StrainDynamics, regulator: ShapeRegulator, shapes: np.ndarray, dt: float, steps: int
 ) -> np.ndarray:
     """(7, steps, 12) states; springs and dampers of the feedback are in the plant's equations."""
     gains, numbers = regulator.gains, plant.numbers
@@ -132,7 +142,7 @@ def _continuous(
         )
     )
     state, how, out = np.zeros(12), Integration(tolerance=1e-6), []
-    for wanted in SETPOINTS:
+    for wanted in shapes:
         held = regulator.feedforward(wanted) + gains.proportional * wanted
         for _ in range(steps):
             # as the integral would go on at the present error: second order in dt
@@ -143,29 +153,29 @@ def _continuous(
                 regulator.integrate(q, wanted, 0.5 * dt)
             state = after
             out.append(state)
-    return np.array(out).reshape(len(SETPOINTS), steps, 12)
+    return np.array(out).reshape(len(shapes), steps, 12)
 
 
 def _sampled(
-    plant: StrainDynamics, regulator: ShapeRegulator, period: float, steps: int
+    plant: StrainDynamics, regulator: ShapeRegulator, shapes: np.ndarray, period: float, steps: int
 ) -> np.ndarray:
     """(7, steps, 12) states; the torque is held for a period."""
     state, how, out = np.zeros(12), Integration(tolerance=1e-6), []
-    for wanted in SETPOINTS:
+    for wanted in shapes:
         for _ in range(steps):
             finite = np.isfinite(state).all()
             torque = regulator.tick(state[:6], state[6:], wanted, period) if finite else np.zeros(6)
             levels = np.stack([torque, torque])[None]
             state = rodas(plant, state[None], levels, None, period, how)[0, 0]
             out.append(state)
-    return np.array(out).reshape(len(SETPOINTS), steps, 12)
+    return np.array(out).reshape(len(shapes), steps, 12)
 
 
-def _settling(strains: np.ndarray, steps: int, dt: float) -> list[float]:
+def _settling(strains: np.ndarray, shapes: np.ndarray, steps: int, dt: float) -> list[float]:
     """Median time until a strain stays within 5 % of its step [s]; the hold where it never does."""
-    before = np.concatenate([np.zeros((1, 6)), SETPOINTS[:-1]])
-    size = np.abs(SETPOINTS - before)
-    outside = np.abs(strains - SETPOINTS[:, None]) > _SETTLED * size[:, None]
+    before = np.concatenate([np.zeros((1, 6)), shapes[:-1]])
+    size = np.abs(shapes - before)
+    outside = np.abs(strains - shapes[:, None]) > _SETTLED * size[:, None]
     last = steps - np.argmax(outside[:, ::-1], axis=1)
     return (np.median(np.where(outside.any(axis=1), last, 0), axis=0) * dt).tolist()
 
@@ -199,7 +209,7 @@ STUDY = Study(
     settings=Settings,
     metrics=(
         Metric("runs that diverge", "%", "runs that diverge"),
-        Metric("largest ratio to the paper", "-", "largest ratio to the paper"),
+        Metric(RATIO, "-", RATIO),
         *(
             Metric(f"error of {name}", "rad/m" if "bending" in name else "-", f"error of {name}")
             for name in _STRAINS
@@ -210,13 +220,17 @@ STUDY = Study(
         Published(f"error of {name}", value, "simulation", None, LEARNED)
         for name, value in zip(_STRAINS, _PAPER, strict=True)
     ),
-    musts=tuple(
-        Must(f"error of {name}", 1.5 * value, 0.5 * value, None, method)
-        for method in (LEARNED, SAMPLED, f"{LEARNED}, K_i / 4", f"{SAMPLED}, K_i / 4")
-        for name, value in zip(_STRAINS, _PAPER, strict=True)
+    musts=(
+        Must(RATIO, 1.0, 0.5),
+        *(
+            Must(f"error of {name}", value, 0.5 * value, None, method)
+            for method in (LEARNED, SAMPLED, f"{LEARNED}, K_i / 4", f"{SAMPLED}, K_i / 4")
+            for name, value in zip(_STRAINS, _PAPER, strict=True)
+        ),
     ),
     draw=draw,
     exact="Plant and model share the equations of constant strain; the state is measured without "
-    "noise and without delay.",
+    "noise and without delay. Setpoints of the first seed are those of the authors' data, of which "
+    "the paper's figures are; those of the other seeds are drawn in its ranges.",
     about={"figures of the paper": "of the authors' public data, since Fig. 8 is a plot"},
 )

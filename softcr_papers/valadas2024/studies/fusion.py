@@ -59,7 +59,7 @@ class Affine:
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(3, ge=1, le=100, description="draws of torques, shapes and noise")
+    seeds: int = Field(10, ge=1, le=100, description="draws of torques, shapes and noise")
     every: int = Field(5, ge=1, le=50, description="frames from image to image")
 
 

@@ -63,7 +63,7 @@ _NOISE = PoseNoise(3e-6, 5e-4)  # what detection leaves, in the study valadas202
 class Settings(StudySettings):
     """See StudySettings."""
 
-    seeds: int = Field(3, ge=1, le=100, description="draws of torques")
+    seeds: int = Field(5, ge=1, le=100, description="draws of torques and starts")
 
 
 def run(cell: Cell) -> Result:
@@ -83,7 +83,7 @@ def run(cell: Cell) -> Result:
         lengths = refine_lengths(seen, lengths, _NOISE)
     found = learn_dynamics(seen, fusion, lengths, LearnSettings(noise=_NOISE, limits=case.limits))
     learning = time.process_time() - begun
-    torques, strains = case.test()
+    torques, strains = case.test(cell)
     tip = tip_errors(found.regression.numbers, strains[0], torques, HOLD, strains, case.arm.lengths)
     written = np.round(1e3 * lengths, 2).tolist()
     return {

@@ -12,6 +12,7 @@ import numpy as np
 
 from softcr_papers.valadas2024.strain.kinematics import StrainKinematics
 from softcr_papers.valadas2024.studies.robots import CASES, HOLD
+from softcr_studies.frame.cell import Cell
 
 CASE = CASES[1]
 MARKERS, LNN_MARKERS = (8, 14, 20), (10, 15, 20)
@@ -52,9 +53,9 @@ def training_truth(seed: int) -> Truth:
     return Truth(data.strains[0, 0], torques, poses.reshape(len(poses), -1), 1)
 
 
-def test_truth() -> Truth:
+def test_truth(cell: Cell) -> Truth:
     """The test of 7 s, from the straight robot."""
-    torques, strains = CASE.test()
+    torques, strains = CASE.test(cell)
     poses = StrainKinematics(CASE.arm.lengths).poses(strains, marker_places()[list(MARKERS)])
     held = np.repeat(torques, FRAMES, axis=0)
     return Truth(strains[0], held, poses.reshape(len(poses), -1), FRAMES)

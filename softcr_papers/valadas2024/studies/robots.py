@@ -3,7 +3,8 @@
 The paper prints that torques change every 10 ms, that there are eight trajectories of 0.5 s at
 1000 Hz for training and one of 7 s with sines for the test. Ranges of torques and initial strains
 are those of the authors' public data; of case 3, whose dynamics the paper does not use, they are
-ours. Test torques are those of the data, without their axial share where it is not told.
+ours. Test torques of the first seed are those of the data, without their axial share where it is
+not told; for the other seeds sizes, signs and rates are drawn about theirs.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from softcr_papers.valadas2024.learning.sparsification import Stiffest
 from softcr_papers.valadas2024.strain.arm import StrainArm, load_strain_arm
 from softcr_papers.valadas2024.strain.dynamics import StrainDynamics
 from softcr_papers.valadas2024.strain.integration import Integration, simulate
+from softcr_studies.frame.cell import Cell
 
 HOLD = 0.01
 """For how long each torque acts [s]."""
@@ -88,39 +90,62 @@ class RobotCase:
         return strains
 
     def training(self, seed: int) -> SimulatedMotion:
-        """Eight trajectories under random torques of a seed."""
+        """Eight trajectories from random starts under random torques of a seed."""
         return _training(self, seed)
 
-    def test(self) -> tuple[np.ndarray, np.ndarray]:
-        """Torques (700, n) of the test, and strains (701, n) of the robot that starts straight."""
-        torques = sine_torques(len(self.amplitudes))
-        begin = np.zeros(2 * torques.shape[1])
-        states = simulate(
-            StrainDynamics(self.arm.numbers), begin, torques, HOLD, Integration(tolerance=1e-8)
-        )
-        return torques, states[0, :, : torques.shape[1]]
+    def test(self, cell: Cell) -> tuple[np.ndarray, np.ndarray]:
+        """Torques (700, n) of a cell's test, and strains (701, n) of the robot, straight at first;
+        the first seed has the torques of the authors' data."""
+        return _test(self, cell.stream("test") if cell.seed else None)
 
 
 @lru_cache(maxsize=2)
 def _training(case: RobotCase, seed: int) -> SimulatedMotion:
     """Methods of a study learn from the same motion, which takes seconds to compute."""
     shape = (8, round(TRAINING / HOLD), len(case.amplitudes))
-    torques = np.random.default_rng(seed).uniform(-1.0, 1.0, shape) * case.amplitudes
-    return simulated_motion(case.arm.numbers, case.starts, torques, HOLD, tolerance=1e-7)
+    random = np.random.default_rng(seed)
+    torques = random.uniform(-1.0, 1.0, shape) * case.amplitudes
+    largest = np.abs(case.starts).max(axis=0)
+    starts = random.choice((-1.0, 1.0), case.starts.shape) * largest
+    starts *= random.uniform(0.7, 1.0, starts.shape)
+    return simulated_motion(case.arm.numbers, starts, torques, HOLD, tolerance=1e-7)
 
 
-def sine_torques(size: int) -> np.ndarray:
-    """(700, n) sines, evaluated every 10 ms and held."""
-    t = HOLD * np.arange(round(TEST / HOLD))
-    sin, cos = np.sin, np.cos
-    first = (0.03 if size == 3 else 0.02) * (sin(3 * t) + cos(t))
-    columns = [first, 0.1 * sin(2 * t) + 0.1 * cos(4 * t), 2.0 * sin(2 * t) - cos(t)]
-    second = [
-        -0.01 * sin(3 * t) - 0.02 * cos(t),
-        -0.1 * sin(2 * t) - 0.1 * cos(4 * t),
-        -sin(3 * t) - cos(2 * t),
-    ]
-    return np.stack((columns + second)[:size], axis=1)
+@lru_cache(maxsize=4)
+def _test(case: RobotCase, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
+    torques = sine_torques(len(case.amplitudes), seed)
+    begin = np.zeros(2 * torques.shape[1])
+    states = simulate(
+        StrainDynamics(case.arm.numbers), begin, torques, HOLD, Integration(tolerance=1e-8)
+    )
+    return torques, states[0, :, : torques.shape[1]]
+
+
+_SINES = np.array(
+    [[0.02, 3, 0.02, 1], [0.1, 2, 0.1, 4], [2, 2, -1, 1],
+     [-0.01, 3, -0.02, 1], [-0.1, 2, -0.1, 4], [-1, 3, -1, 2]]
+)  # fmt: skip
+"""Of each strain: size and rate [rad/s] of a sine, then of a cosine."""
+
+
+def sine_torques(size: int, seed: int | None = None) -> np.ndarray:
+    """(700, n) sines, evaluated every 10 ms and held.
+
+    Args:
+        size: number of strains.
+        seed: draws signs, sizes within 30 % and rates within 50 %; None: those of the data.
+    """
+    numbers = _SINES[:size].copy()
+    if size == 3:
+        numbers[0, [0, 2]] = 0.03
+    if seed is not None:
+        random = np.random.default_rng(seed)
+        numbers[:, 0::2] *= random.choice((-1.0, 1.0), (size, 2))
+        numbers[:, 0::2] *= random.uniform(0.7, 1.3, (size, 2))
+        numbers[:, 1::2] *= random.uniform(0.5, 1.5, (size, 2))
+    t = HOLD * np.arange(round(TEST / HOLD))[:, None]
+    sines = numbers[:, 0] * np.sin(numbers[:, 1] * t)
+    return sines + numbers[:, 2] * np.cos(numbers[:, 3] * t)
 
 
 CASES = (

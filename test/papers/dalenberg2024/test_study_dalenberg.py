@@ -195,15 +195,40 @@ def test_runs_that_were_lost_are_counted_and_left_out_for_both():
         series |= {name: scale * np.ones(4) for name in ("shapes", "curves", "costs", "errors")}
         return series | {"bounded": 0.5, "lost": lost}
 
-    pairs = [(trace(1.0, False), trace(2.0, False)), (trace(9.0, True), trace(9.0, False))]
+    pairs = [(0, trace(1.0, False), trace(2.0, False)), (0, trace(9.0, True), trace(9.0, False))]
     rows = {row.quantity: row for row in robots._rows_of(arrangement, SLOWED, pairs, 1)}
     assert rows["runs lost"].mean == 1.0
     assert rows["E_shape largest (R14)"].mean == 1e3
     assert rows["E_shape largest (R14), change"].mean == -50.0
+    asked = rows["E_shape over that of fixed lengths"]
+    assert (asked.mean, asked.must, asked.goal) == (0.5, 1.0, pytest.approx(1.0 - 0.286))
+    assert asked.mark == "goal"
+    worse = robots._rows_of(arrangement, SLOWED, [(0, trace(2.0, False), trace(1.0, False))], 1)
+    assert {row.mark for row in worse if "over that" in row.quantity} == {"MISS"}
     assert rows["named run: tip's distance, end (R11)"].mean == 100.0
     assert [row.quantity for row in robots._rows_of(arrangement, SLOWED, pairs[1:], 1)] == [
         "runs lost", "ticks at a bound",
     ]  # fmt: skip
+
+
+def test_a_tip_that_passes_by_with_its_model_elsewhere_is_lost_and_not_timed():
+    trial = hardware_experiments.TRIALS[1]
+
+    def trace(mapping):
+        series = {name: np.ones((4, 3)) for name in ("linear", "angular")}
+        return series | {
+            "lost": False, "costs": np.ones(4), "mapping": np.full(4, mapping),
+            "errors": np.array([0.3, 0.2, 0.1, 5e-4]), "times": 0.1 * np.arange(4.0),
+        }  # fmt: skip
+
+    def timed(mapping):
+        rows = hardware_experiments._rows_of(trial, "A-PCC, Γ printed", trace(mapping), trace(0.05))
+        return next(row for row in rows if row.quantity.startswith("time to 1 mm"))
+
+    near, lost = timed(0.05), timed(0.286)
+    assert (near.mean, near.note) == (pytest.approx(0.3), "")
+    assert np.isnan(lost.mean)
+    assert "lost, not timed" in lost.note
 
 
 def test_printed_changes_agree_with_the_figures_but_where_the_page_says_so():

@@ -38,6 +38,16 @@ def test_measures_of_a_motion():
     assert found["period"] == pytest.approx(0.25, abs=0.003)
 
 
+def test_laws_of_time_allow_the_printed_numbers_of_points():
+    """(4.19) and (4.20) of 100 kPa and 1 MPa, as the thesis evaluates them; (4.21) backwards."""
+    printed = 49e-6, 6.5e-6
+    found = [dynamics.real_time_points(printed, size, modulus)
+             for size in (0.1, 0.9) for modulus in dynamics.MODULI]  # fmt: skip
+    assert found == pytest.approx([9.85, 4.91, 34.2, 18.1], rel=2e-3)
+    points = dynamics.real_time_points((-2e-4, 98.7e-6), 0.05, None)
+    assert -2e-4 + 98.7e-6 * points == pytest.approx(0.05)
+
+
 def test_a_motion_that_fails_is_a_note():
     def fail(duration):
         motion = ImplicitMotion(ReferenceRod.of_robot(lying()), 20, 1e-4)

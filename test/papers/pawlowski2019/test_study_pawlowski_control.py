@@ -5,8 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from softcr_papers.pawlowski2019.studies import lookahead, mpc, quasi_static, table_4_1, targets
-from softcr_papers.pawlowski2019.studies.columns import COLUMNS, far_sighted, kirchhoff
+from softcr_papers.pawlowski2019.studies import (
+    learning,
+    lookahead,
+    mpc,
+    quasi_static,
+    table_4_1,
+    targets,
+)
+from softcr_papers.pawlowski2019.studies.columns import COLUMNS, IMPLICIT, far_sighted, kirchhoff
 from softcr_papers.pawlowski2019.studies.known_state import followed
 from softcr_papers.pawlowski2019.studies.reach import NearOnce
 from softcr_papers.pawlowski2019.studies.robots import floating
@@ -100,6 +107,26 @@ def test_the_table_reads_what_lies_beside_it(tmp_path):
         return table_4_1.run(Cell(case, method, 0, None, folder=folder))
 
     assert found(table_4_1.CIRCLE, COLUMNS[0].name) == {"share": 0.2}
-    assert "has no row" in found(table_4_1.ANY, COLUMNS[0].name)["note"]
-    assert "learning had no table" in found(table_4_1.POINT, "DDPG")["note"]
-    assert np.isnan(found(table_4_1.RATIO, "GPS")["ratio"])
+    assert "has no row" in found(table_4_1.ANY, COLUMNS[0].name)["skipped"]
+    assert "learning had no table" in found(table_4_1.POINT, "DDPG")["skipped"]
+    assert "learning had no table" in found(table_4_1.RATIO, "GPS")["skipped"]
+
+
+def test_the_table_has_a_source_for_each_of_its_cells():
+    """Its 32 cells, and those of the thesis's own scheme, are rows that the two studies make."""
+    cells = table_4_1.STUDY.cells(table_4_1.STUDY.settings())
+    printed = [cell for cell in cells if cell.method not in table_4_1._SCHEME]
+    assert len(printed) == 32
+    made = {(cell.case_name, cell.method) for study in (mpc.STUDY, learning.STUDY)
+            for cell in study.cells(study.settings())}  # fmt: skip
+    for cell in cells:
+        _, (case, method, quantity) = table_4_1.source(cell.case, cell.method)
+        assert (case, method) in made
+        study = learning.STUDY if method in table_4_1._LEARNT else mpc.STUDY
+        assert quantity in {metric.quantity for metric in study.metrics}
+
+
+def test_the_implicit_scheme_follows_a_circle_where_it_is_the_plant():
+    found = mpc.lap(IMPLICIT[1], 0.005, 0.3)
+    assert found["error"] < 0.02  # % of the length
+    assert found["largest"] < 0.05
