@@ -214,6 +214,11 @@ class Simulation:
                 with suppress(EquilibriumError):
                     self._begun[number] = self._past_of(actuation, number)
 
+    def acting(self, actuation: Actuation, number: int) -> np.ndarray:
+        """(T, m) inputs that act in a motion [Pa, N, rad], as far as it is remembered how it began."""
+        motion = self.motions[number]
+        return actuation.acting(motion.inputs, motion.period, self._begun.get(number))
+
     def _past_of(self, actuation, number):
         """(m,) shares of the stops' radii, by Gauss' and Newton's method on steady states."""
         motion, begun = self.motions[number], self._begun.get(number)
@@ -302,9 +307,7 @@ class Simulation:
         for lane, (c, w) in enumerate(lanes):
             window = windows[w]
             if (c, window.motion) not in read:
-                inputs = self.motions[window.motion].inputs
-                begun = self._begun.get(window.motion)
-                read[c, window.motion] = candidates[c].acting(inputs, period, begun)
+                read[c, window.motion] = self.acting(candidates[c], window.motion)
             part = read[c, window.motion][window.begin : window.begin + longest]
             levels[lane, : len(part)], levels[lane, len(part) :] = part, part[-1]
             if pushed is not None:

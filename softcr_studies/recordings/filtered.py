@@ -10,7 +10,7 @@ from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.model_estimator import ModelEstimator
 from softcr_models.identification.actuation import Actuation
 from softcr_models.identification.measured_groups import Group, seen
-from softcr_models.identification.motion_fit import Motion, loaded
+from softcr_models.identification.motion_fit import Motion, Simulation, loaded
 from softcr_models.model import TIP
 from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
@@ -35,7 +35,9 @@ def filtered(
     recorded = actuation.recorded
     robot = loaded(recorded.robot, motion.payload)
     model = RodPrediction(CosseratRod(robot, INTERVALS))
-    acts = actuation.acting(motion.inputs, motion.period)[:rows]
+    simulation = Simulation(recorded.robot, [motion], groups)
+    simulation.remember(actuation)
+    acts = simulation.acting(actuation, 0)[:rows]
     tip = next(each.name for each in groups if each.output == TIP)
     away = (motion.outputs[tip] - recorded.position) / recorded.scale
     tips = away @ Rotation.from_rotvec(recorded.rotation).as_matrix()
