@@ -215,7 +215,7 @@ class Simulation:
                     self._begun[number] = self._past_of(actuation, number)
 
     def acting(self, actuation: Actuation, number: int) -> np.ndarray:
-        """(T, m) inputs that act in a motion [Pa, N, rad], as far as it is remembered how it began."""
+        """(T, m) what acts in a motion [Pa, N, rad], as it is remembered to have begun."""
         motion = self.motions[number]
         return actuation.acting(motion.inputs, motion.period, self._begun.get(number))
 
