@@ -65,6 +65,9 @@ def test_the_rod_that_made_the_recording_predicts_it_best(tmp_path, monkeypatch)
     assert near[STATIC] == pytest.approx(whole[STATIC], rel=0.3)
     assert rows["all trials", ROD, "tip position, whole trial"].mean == pytest.approx(whole[ROD])
     assert (directory / "models.png").is_file()
+    page = (directory / "page.md").read_text()
+    assert "| ours, recording |" in page
+    assert "simulation" not in page
 
 
 def test_chambers_of_the_guess_lie_where_the_recording_has_them(tmp_path):

@@ -72,6 +72,7 @@ _HIDDEN = {
     "code",
     "load_average_at_end",
     "left_out",
+    "ours",
 }
 
 
@@ -97,7 +98,7 @@ def study_section(about: Mapping[str, Any], rows: Sequence[Row], directory: Path
             about["exact"],
             f"LEFT OUT of a quick run: {left_out}." if left_out else "",
             f"`softcr study run {name}` on {_when(about)}: {_settings(about)}.",
-            "\n".join(_table(rows)),
+            "\n".join(_table(rows, about.get("ours", "simulation"))),
             "\n".join(f"- {'; '.join(who)}: {note}" for note, who in row_notes(rows).items()),
             *notes,
             *figures,
@@ -215,10 +216,10 @@ def _settings(about: Mapping[str, Any]) -> str:
     )
 
 
-def _table(rows: Sequence[Row]) -> list[str]:
-    """A line for the heads, one for their alignment, one for each row."""
+def _table(rows: Sequence[Row], ours: str) -> list[str]:
+    """A line for the heads, one for their alignment, one for each row; of what `ours` are."""
     shown = published_kinds(rows), has_spread(rows)
-    columns = heads(*shown)
+    columns = heads(*shown, ours)
     rule = ["---:" if number else "---" for number in columns.values()]
     cells = [[cell.replace("|", "\\|") for cell in line]
              for line in (columns, rule, *(row.cells(*shown) for row in rows))]  # fmt: skip

@@ -164,10 +164,10 @@ def has_spread(rows: Sequence[Row]) -> bool:
     return any(row.median is not None for row in rows)
 
 
-def heads(kinds: Sequence[Kind], spread: bool) -> dict[str, bool]:
-    """Column -> whether it holds numbers."""
+def heads(kinds: Sequence[Kind], spread: bool, ours: str = "simulation") -> dict[str, bool]:
+    """Column -> whether it holds numbers; ours are of a simulation or of a recording."""
     columns = ("case", "method", "quantity", *(f"published, {kind}" for kind in kinds),
-               "ours, simulation", "sd", *(("median", "worst") if spread else ()),
+               f"ours, {ours}", "sd", *(("median", "worst") if spread else ()),
                "unit", "seeds", "must", "")  # fmt: skip
     numbers = "published", "ours", "sd", "median", "worst", "seeds"
     return {name: name.startswith(numbers) for name in columns}

@@ -8,6 +8,8 @@ another day's trial without payload, for which tendons and cameras had been set 
 from dataclasses import replace
 from typing import ClassVar
 
+from pydantic import Field
+
 from softcr_studies.recordings import models
 
 FIND = (
@@ -20,12 +22,10 @@ class Settings(models.Settings):
     """As of `recordings/models`; without a recording the shipped one is taken."""
 
     shipped: ClassVar = models.Shipped(
-        "asl_trunk.npz",
-        "asl_trunk_map.yaml",
-        "asl_trunk_guess.yaml",
-        FIND,
-        "a_0g_end, a_300g_end, c_0g",
+        "asl_trunk.npz", "asl_trunk_map.yaml", "asl_trunk_guess.yaml"
     )
+    find: str = Field(FIND, description=models.FITTED)
+    hold_out: str = Field("a_0g_end, a_300g_end, c_0g", description=models.PREDICTED)
 
 
 STUDY = replace(

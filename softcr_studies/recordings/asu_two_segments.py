@@ -8,6 +8,8 @@ from its first 0.3 s, which the linear models know as well.
 from dataclasses import replace
 from typing import ClassVar
 
+from pydantic import Field
+
 from softcr_studies.recordings import models
 
 FIND = "stiffness,segments,gains,registration,markers,lag,relaxation,hysteresis"
@@ -17,12 +19,10 @@ class Settings(models.Settings):
     """As of `recordings/models`; without a recording the shipped one is taken."""
 
     shipped: ClassVar = models.Shipped(
-        "asu_motions.npz",
-        "asu_motions_map.yaml",
-        "asu_two_segments_guess.yaml",
-        FIND,
-        "apr4_4, mar7_1",
+        "asu_motions.npz", "asu_motions_map.yaml", "asu_two_segments_guess.yaml"
     )
+    find: str = Field(FIND, description=models.FITTED)
+    hold_out: str = Field("apr4_4, mar7_1", description=models.PREDICTED)
 
 
 STUDY = replace(

@@ -276,5 +276,5 @@ STUDY = Study(
     needs=("data",),
     exact="Nothing is simulated: a real arm was recorded (Bruder et al., IEEE T-RO 37, 2021). "
     "Deviations are over the samples of a trial. Commands are known without noise or delay.",
-    about={"folds": MOST_FOLDS},
+    about={"folds": MOST_FOLDS, "ours": "recording"},
 )

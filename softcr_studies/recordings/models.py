@@ -55,6 +55,10 @@ METHODS = (ROD, *CANDIDATES, STATIC, MEAN)
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts, the longest one first [s]."""
 FIND = "stiffness,gains,offsets,registration,scale,curves,delay,lag,relaxation,hysteresis,creep"
+FITTED, PREDICTED = (
+    "what is fitted of the rod, separated by commas",
+    "trials to predict, separated by commas",
+)
 BRUDER = {
     "time": {"column": "t"},
     "inputs": [{"column": f"u_{k + 1}", "unit": "V", "gain": 1e4} for k in range(3)],
@@ -85,14 +89,11 @@ _FILTERED = 30.0  # likewise
 
 
 class Shipped(NamedTuple):
-    """What a study of a shipped recording takes where nothing else is given: files of
-    `config/recordings`, and settings."""
+    """Files of `config/recordings` that a study takes where no recording is given."""
 
     data: str
     map: str
     robot: str
-    find: str
-    hold_out: str
 
 
 class Settings(StudySettings):
@@ -103,17 +104,15 @@ class Settings(StudySettings):
     data: str = Field("", description="file of the recording")
     map: str = Field("", description="column map of the file; empty: that of Bruder et al.")
     robot: str = Field("", description="first guess of the robot; empty: of Bruder et al.")
-    find: str = Field(FIND, description="what is fitted of the rod, separated by commas")
-    hold_out: str = Field(
-        "", description="trials to predict, separated by commas; empty: every fourth"
-    )
+    find: str = Field(FIND, description=FITTED)
+    hold_out: str = Field("", description=f"{PREDICTED}; empty: every fourth")
 
     def filled(self) -> "Settings":
         """With what is shipped, unless a recording is given."""
         if self.shipped is None or self.data:
             return self
-        folder, known = config_directory() / "recordings", self.shipped._asdict()
-        known |= {name: str(folder / known[name]) for name in ("data", "map", "robot")}
+        folder = config_directory() / "recordings"
+        known = {name: str(folder / file) for name, file in self.shipped._asdict().items()}
         return self.model_copy(update=known)
 
 
@@ -205,8 +204,7 @@ def run(cell: Cell) -> Result:
         "period": fitted[0].period,
     }  # fmt: skip
     if cell.method == ROD:
-        find = cell.settings.filled().find
-        families = [word.strip() for word in find.split(",")]
+        families = [word.strip() for word in cell.settings.find.split(",")]
         unknowns = unknowns_of(robot, families, groups, FAMILIES_IN_MOTION)
         began = perf_counter()
         fit = motion_fit(robot, fitted, groups, unknowns)
@@ -377,6 +375,7 @@ STUDY = Study(
     draw=draw,
     seeded=False,
     needs=("data",),
+    about={"ours": "recording"},
     exact="Nothing is simulated: a real arm was recorded. Deviations are over the samples of a "
     f"trial, of all trials over their means. The first {_BEFORE} samples of whole trials are not "
     "judged, since models with delays know them. The filter sees the tip and estimates the others.",

@@ -177,5 +177,5 @@ STUDY = Study(
     exact="Nothing is simulated: a real arm was recorded (SoRoMoX contributors, MIT). Deviations "
     "are over the rests. Published, on 8 other rests with both tendons pulled, of the authors' own "
     "identified rod: 12.9, 6.2, 8.9 and 25.8 mm, our means over their arrays.",
-    about={"families": ", ".join(FAMILIES)},
+    about={"families": ", ".join(FAMILIES), "ours": "recording"},
 )
