@@ -2,8 +2,6 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_models.rod.stepper import ERROR
-
 
 class PlantSettings(BaseModel):
     """Grid and time steps of the rods, and how much they differ from their robot's file."""
@@ -30,9 +28,9 @@ class PlantSettings(BaseModel):
         default=5, ge=1, le=64, description="number of integration steps per linearisation"
     )
     largest_error: float = Field(
-        default=ERROR, gt=0.0, le=100.0, description="largest estimated error of an integration "
+        default=0.0, ge=0.0, le=100.0, description="largest estimated error of an integration "
         "step over the rod's length and the step's duration; a step with a larger one is done "
-        "again more finely, which takes most of the time where rods are thrown about",
+        "again more finely, which takes most of the time where rods are thrown about; 0: as usual",
         json_schema_extra={"unit": "1/s"},
     )  # fmt: skip
     spread: float = Field(
