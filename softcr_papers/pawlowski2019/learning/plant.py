@@ -74,7 +74,8 @@ class Plant:
         grid = rod.grid._replace(gravity_subintervals=1) if weightless else rod.grid
         self._run = stepper.Run(
             rod.body, grid, self._dt, own.substeps, held=int(self.model.inputs.lag is None),
-            fittings=rod.fittings, loads=rod.loads, largest_error=own.largest_error or stepper.ERROR,
+            fittings=rod.fittings, loads=rod.loads,
+            largest_error=own.largest_error or stepper.ERROR,
         )  # fmt: skip
 
     def at_rest(self, inputs: np.ndarray, random: np.random.Generator | None = None) -> Lanes:
