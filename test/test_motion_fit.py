@@ -125,6 +125,22 @@ def test_a_true_start_mends_what_the_model_has_wrong():
     assert np.nanmean(distances(near - measured)) < 0.7 * whole
 
 
+def test_gains_of_motors_are_in_their_spools():
+    """A spool that is a fifth larger is one whose motor turns a fifth further."""
+    robot = load_robot("asl_trunk")
+    groups = tuple(each for each in groups_of(robot) if each.unit == "m")
+    inputs = moved(robot, 3, 1.0)
+    larger, own = actuation_as(robot, {"gain": np.log(1.2)}), actuation_as(robot, {})
+    np.testing.assert_array_equal(larger.acting(inputs, PERIOD), inputs)
+    paths = []
+    for actuation, levels in ((larger, inputs), (own, 1.2 * inputs), (own, inputs)):
+        alone = Simulation(robot, [Motion("", levels, {}, PERIOD)], groups)
+        paths.append(alone.along([actuation], alone.whole)[0])
+    found, expected, smaller = paths
+    assert np.abs(found - expected).max() < 1e-6
+    assert np.abs(smaller - expected).max() > 1e-3
+
+
 def test_true_starts_of_a_robot_with_motors():
     """What a rod recorded of itself is predicted from its own true starts."""
     robot = load_robot("asl_trunk")

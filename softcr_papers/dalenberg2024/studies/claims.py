@@ -1,7 +1,6 @@
 """What Dalenberg (2024) claims, as rows of our tables."""
 
-from softcr_papers.dalenberg2024.studies import hardware_experiments, section_lengths
-from softcr_papers.dalenberg2024.studies.setpoint_run import FIXED
+from softcr_papers.dalenberg2024.studies import section_lengths
 from softcr_studies.frame.claims import Claim
 
 _LENGTHS = "dalenberg2024/section-lengths"
@@ -61,5 +60,3 @@ CLAIMS = (
         "of the fixed controller neither",
     ),
 )  # fmt: skip
-
-assert FIXED in hardware_experiments.SCALES
