@@ -197,12 +197,8 @@ def run(cell: Cell) -> Result:
     result: dict[str, object] = {
         "trials": [each.name for each in held],
         "groups": [each.name for each in groups],
-        "extents": [
-            [float(np.linalg.norm(np.nan_to_num(_ptp(outputs_of(each, groups)[:, g]))))
-             for g in range(len(groups))] for each in held
-        ],
         "period": fitted[0].period,
-    }  # fmt: skip
+    }
     if cell.method == ROD:
         families = [word.strip() for word in cell.settings.find.split(",")]
         unknowns = unknowns_of(robot, families, groups, FAMILIES_IN_MOTION)
@@ -245,10 +241,6 @@ def run(cell: Cell) -> Result:
         result[f"tips_{k}"] = measured[:drawn, seen]
         result[f"blind_{k}"] = predicted[:drawn, seen]
     return result
-
-
-def _ptp(values: np.ndarray) -> np.ndarray:
-    return np.array([np.ptp(c[np.isfinite(c)]) if np.isfinite(c).any() else 0.0 for c in values.T])
 
 
 def _of_numbers(
