@@ -1,5 +1,6 @@
 """An arm found in recordings of its motion, with how it was recorded: see `identify --motion`."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from softcr_estimation.identification.motion_errors import (
     whole_trials,
 )
 from softcr_estimation.identification.stretches import LONGEST_MOTION, SHORTEST_MOTION, runs
-from softcr_estimation.identification.trials import motions_of
+from softcr_estimation.identification.trials import bridged, motions_of
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import FAMILIES_IN_MOTION, Actuation, chain_of
 from softcr_models.identification.measured_groups import Group
@@ -42,6 +43,7 @@ from softcr_tools.recorded_arm import as_content, families_of, refused, table_of
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts [s]."""
 _DRAWN = 30.0  # of a trial [s]
+_NAMED = 12  # motions that are reported one by one
 
 
 def run(
@@ -81,7 +83,10 @@ def run(
             if judged:
                 seen["held out"] = whole_trials(robot, fit.actuation, judged, groups)
         console.print(table_of(robot, fit))
-        lines: list[str] = []
+        holes, longest = bridged([*trials, *held_out])
+        lines = [f"{holes} holes of the inputs, up to {longest:.2g} s, are bridged by lines"] * (
+            holes > 0
+        )
         found = _misfits(robot, motions, seen["fitted"], groups)
         clear = _clear(motions, groups)
 
@@ -129,15 +134,25 @@ def _judged(
     """Mean distances: over whole trials, and over each horizon from true starts."""
     if not motions:
         return []
-    lines = []
+    lines: list[str] = []
+    means: dict[Group, dict[str, float]] = defaultdict(dict)
     for motion, predicted in zip(motions, seen, strict=True):
         for group, off in _by_group(groups, errors(motion, predicted, groups)):
+            means[group][motion.name] = float(np.nanmean(off))
             lost = np.isfinite(motion.outputs[group.name]).any(axis=1) & np.isnan(off)
             until = f" until its rod is lost at {lost.argmax() * motion.period:.1f} s"
-            lines.append(
-                f"{motion.name}: {group.name} {_mean(group, off)} off over the whole"
-                f"{until if lost.any() else ''}"
-            )
+            if len(motions) <= _NAMED or lost.any():
+                lines.append(
+                    f"{motion.name}: {group.name} {_mean(group, off)} off over the whole"
+                    f"{until if lost.any() else ''}"
+                )
+    for group, each in means.items() if len(motions) > _NAMED else ():
+        worst = max(each, key=lambda name: each[name])
+        mean = in_words(group, float(np.mean(list(each.values()))))
+        lines.append(
+            f"{group.name} {mean} off over the whole of {len(each)} motions; most in {worst}, "
+            f"{in_words(group, each[worst])}"
+        )
     off = true_starts(robot, fit.actuation, fit.noise, fit.memory, motions, groups, max(HORIZONS))
     for horizon in HORIZONS:
         ahead = off[:, : round(horizon / motions[0].period)]

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from rosbags.rosbag2 import Writer
 from rosbags.typesys import Stores, get_typestore
+from scipy.spatial.transform import Rotation
 
 from softcr_estimation.identification.column_map import ColumnMap, Trial, load_map, read_trials
 from softcr_estimation.identification.proposed_map import proposed_map
@@ -180,12 +181,14 @@ def test_trials_of_a_column_are_held_out_by_name(tmp_path):
 def test_gaps_are_cut_where_inputs_are_silent_and_empty_where_positions_are(tmp_path):
     values = np.tile(table(), (4, 1))
     values[:, 0] = PERIOD * np.arange(len(values))
+    values[30, 1:4] = np.nan
     values[70:90, 1:4] = np.nan
     values[20:40, 4:] = np.nan
     (trial,) = trials([csv(tmp_path / "run.csv", values=values)])
     first, second = motions_of([trial])
     assert (first.name, second.name) == ("run, part 1", "run, part 2")
     assert len(first) == 70
+    np.testing.assert_allclose(first.inputs[30], 0.5 * (first.inputs[29] + first.inputs[31]))
     assert np.isnan(first.outputs["tip position"][20:40]).all()
     assert np.isfinite(first.outputs["tip position"][41:]).all()
 
@@ -283,10 +286,37 @@ def test_a_proposed_map_can_be_used_as_it_is(tmp_path, head, capsys):
     np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
 
 
-def test_what_names_nothing_is_refused(tmp_path):
+def test_what_names_nothing_is_shown_to_choose_from(tmp_path):
     path = csv(tmp_path / "run.csv", "foo,bar,baz,qux,quux,corge,grault")
-    with pytest.raises(UserError, match="no column looks like an input"):
-        proposed_map(path, None)
+    proposed = proposed_map(path, None)
+    content = yaml.safe_load(proposed)
+    assert content["time"]["column"] == "foo"
+    assert not content["inputs"]
+    assert not content["positions"]
+    assert f"#   bar: {table()[:, 1].min():.4g} to {table()[:, 1].max():.4g}" in proposed
+    (tmp_path / "map.yaml").write_text(proposed)
+    with pytest.raises(UserError, match="inputs"):
+        load_map(tmp_path / "map.yaml")
+
+
+def test_a_body_is_found_by_its_quaternion_and_inputs_by_their_stem(tmp_path):
+    values = np.zeros((ROWS, 10))
+    values[:, 0] = PERIOD * np.arange(ROWS)
+    values[:, 1:3] = 20.0 + np.arange(ROWS)[:, None]
+    values[:, 3:6] = TIPS
+    turns = Rotation.from_rotvec(np.linspace(0.1, 1.0, ROWS)[:, None] * [0.5, 0.6, 0.3])
+    values[:, 6:] = turns.as_quat()
+    path = tmp_path / "run.txt"
+    np.savetxt(path, values, delimiter="|")
+    content = yaml.safe_load(proposed_map(path, None))
+    assert content["time"]["column"] == "column_1"
+    assert content["positions"]["tip"]["columns"] == ["column_4", "column_5", "column_6"]
+    head = "time,Measured_Pressure_1,measured_pressure_2,x,y,z,qx,qy,qz,qw"
+    content = yaml.safe_load(proposed_map(csv(tmp_path / "named.csv", head, values), None))
+    assert [each["column"] for each in content["inputs"]] == head.split(",")[1:3]
+
+
+def test_files_without_numbers_are_refused(tmp_path):
     path = csv(tmp_path / "none.csv", "p1,x", [])
     with pytest.raises(UserError, match="holds no line of numbers"):
         proposed_map(path, None)

@@ -48,12 +48,15 @@ _DISTANCES = {"m": (0.003, 2.0), "cm": (2.0, 200.0), "mm": (200.0, 5000.0)}
 def proposed_map(path: Path, robot: Robot | None) -> str:
     """YAML of a column map for a file.
 
+    Where no column looks like an input or a position, its place is empty, and below are the ranges
+    of all that are left to choose from.
+
     Args:
         path: of a recording.
         robot: that was recorded; None: its inputs and sensors are guessed as well.
 
     Raises:
-        UserError: the file cannot be read, or no column looks like an input or a position.
+        UserError: the file cannot be read.
     """
     trials = read_tables(path)
     name, table = next(iter(trials.items()))
@@ -64,24 +67,26 @@ def proposed_map(path: Path, robot: Robot | None) -> str:
         lines.append(f"# Trials: {_shown(trials)}; columns are those of {_shown([name])}.")
     lines += _time(table, left)
     lines += _trial(table, left)
-    of_positions = list(_triples(table, left))
+    of_positions = list(_triples(table, left)) or list(_of_bodies(table, left))
     taken = {column for _, columns in of_positions for column in columns}
     of_inputs = _inputs(table, [each for each in left if each not in taken], robot)
-    if not of_inputs:
-        raise UserError(f"{path}: no column looks like an input; it has {_shown(table.names)}")
     of_positions = [
         (stem, columns) for stem, columns in of_positions if not {*columns} & {*of_inputs}
     ]
-    if not of_positions:
-        raise UserError(
-            f"{path}: no two or three columns look like a position; it has {_shown(table.names)}"
-        )
-    lines += _of_inputs(table, of_inputs, robot)
-    lines += _of_positions(table, of_positions, robot)
+    lines += (
+        _of_inputs(table, of_inputs, robot)
+        if of_inputs
+        else ["inputs: []  # none is named like one: a {column: NAME, unit: UNIT} for each actuator"]
+    )
+    lines += (
+        _of_positions(table, of_positions, robot)
+        if of_positions
+        else ["positions: {}  # none looks like one: tip: {columns: [X, Y, Z], unit: UNIT}"]
+    )
     lines.append("payload: 0.0  # [kg]; or by file or trial, as {NAME: 0.1}")
     used = {*of_inputs, *(name for _, columns in of_positions for name in columns)}
     if unused := [each for each in left if each not in used]:
-        lines.append(f"# Not used: {', '.join(unused)}")
+        lines += ["# Not used:", *(f"#   {_shown([each])}{_range(table, each)}" for each in unused)]
     return "\n".join(lines) + "\n"
 
 
@@ -101,6 +106,12 @@ def _time(table: Table, left: list[str]) -> list[str]:
         unit = told if told in sizes else next(iter(fitting), "s")
         guess = "" if told else f"  # guessed: {period:g} between rows"
         return [f"time: {{column: {_quoted(name)}, unit: {unit}}}{guess}"]
+    for name in left:
+        steps = np.diff(table.columns[name])
+        if len(steps) and (steps > 0.0).all() and 5e-4 <= (period := float(np.median(steps))) <= 0.5:
+            left.remove(name)
+            guess = f"  # guessed: it grows, by {period:g} from row to row"
+            return [f"time: {{column: {_quoted(name)}, unit: s}}{guess}"]
     for name, value in table.numbers.items():
         if _RATE.fullmatch(name):
             return [f"time: {{rate: {value:g}}}  # guessed from {name} [Hz]"]
@@ -142,6 +153,21 @@ def _triples(table: Table, left: Sequence[str]) -> Iterator[tuple[str, tuple[str
             yield several, tuple(names[k : k + width])
 
 
+def _of_bodies(table: Table, left: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The three columns before each four that are a quaternion, whatever they are called."""
+    names = [each for each in left if each in table.columns]
+    for k in range(3, len(names) - 3):
+        four = np.stack([table.columns[each] for each in names[k : k + 4]])
+        if (np.abs(np.linalg.norm(four, axis=0) - 1.0) < 1e-3).all() and not (four == 1.0).any():
+            yield f"body_{names[k - 3]}", tuple(names[k - 3 : k])
+
+
+def _range(table: Table, name: str) -> str:
+    values = _values(table, name)
+    known = values[np.isfinite(values)]
+    return f": {known.min():.4g} to {known.max():.4g}" if known.size else ": empty"
+
+
 def _numbered(left: Sequence[str]) -> dict[str, list[str]]:
     """Columns STEM_1, STEM_2, ... and STEM_1_1, ... by stem."""
     stems: dict[str, list[str]] = defaultdict(list)
@@ -159,8 +185,7 @@ def _inputs(table: Table, left: Sequence[str], robot: Robot | None) -> list[str]
         word = next((word for word, _ in _OF_INPUT if word in plain), "")
         short = _SHORT_INPUTS.fullmatch(name)
         if (word or short) and not re.search(r"(?i)orient|quat|vel|force[._]?[xyz]$", name):
-            stem = re.sub(r"\d+", "", name)
-            named[stem].append(name)
+            named[re.sub(r"\d+", "", plain)].append(name)
     count = len(robot.actuators) if robot else 0
     fitting = [each for each in named.values() if not count or len(each) == count]
     fitting = fitting or ([[*chain(*named.values())][:count]] if named else [])

@@ -16,6 +16,7 @@ from softcr_models.identification.rod_identification import Recording
 from softcr_models.robots.robot import Robot
 
 _SHORTEST = 1.0  # of a part of a trial between holes [s]
+_BRIDGED = 0.2  # longest hole of the inputs that is bridged by a line [s]
 
 
 def read_parts(
@@ -93,13 +94,15 @@ def payload_of(trials: Sequence[Trial]) -> float:
 def motions_of(trials: Sequence[Trial], others: Sequence[Trial] = ()) -> list[Motion]:
     """Trials on one even grid, cut where inputs were not recorded; NaN where a sensor was silent.
 
-    The period is PERIOD, or the slowest signal's of these and of some other trials.
+    The period is PERIOD, or the slowest signal's of these and of some other trials. Shorter holes
+    of the inputs, see `bridged`, are lines.
 
     Raises:
         UserError: a trial has no times, or nothing of it is long enough.
     """
     slowest = max(map(_slowest, (*trials, *others)))
     period, hole = max(PERIOD, slowest), max(LONGEST_HOLE, 2.5 * slowest)
+    bridge = max(hole, _BRIDGED)
     found = []
     for each in trials:
         content = each.content
@@ -107,7 +110,7 @@ def motions_of(trials: Sequence[Trial], others: Sequence[Trial] = ()) -> list[Mo
         stamps = content.inputs.stamps
         count = 1 + int((stamps[-1] - stamps[0]) / (1e9 * period))
         grid = stamps[0] + np.round(1e9 * period * np.arange(count)).astype(np.int64)
-        inputs = content.inputs.sampled(grid, hole)
+        inputs = content.inputs.sampled(grid, bridge)
         outputs = {
             name: signal.sampled(grid, hole)
             for name, signal in content.outputs.items()
@@ -121,13 +124,24 @@ def motions_of(trials: Sequence[Trial], others: Sequence[Trial] = ()) -> list[Mo
         if not parts:
             raise UserError(
                 f"{content.source}: inputs were never recorded for {_SHORTEST:g} s without holes "
-                f"of more than {hole:.2g} s"
+                f"of more than {bridge:.2g} s"
             )
         for number, rows in enumerate(parts):
             name = each.name if len(parts) == 1 else f"{each.name}, part {number + 1}"
             seen = {group: values[rows] for group, values in outputs.items()}
             found.append(Motion(name, inputs[rows], seen, period, each.payload))
     return found
+
+
+def bridged(trials: Sequence[Trial]) -> tuple[int, float]:
+    """Holes of the inputs that `motions_of` bridges by lines: how many, and the longest [s]."""
+    found = np.concatenate([
+        1e-9 * np.diff(each.content.inputs.stamps)
+        for each in trials
+        if isinstance(each.content, Signals)
+    ])  # fmt: skip
+    holes = found[(found > LONGEST_HOLE) & (found <= _BRIDGED)]
+    return len(holes), float(holes.max(initial=0.0))
 
 
 def _slowest(trial: Trial) -> float:

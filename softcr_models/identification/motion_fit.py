@@ -52,6 +52,8 @@ _BEGUN = 0.7  # deviation of where stops begin, as a share of their radii [-]
 _SEEN_TO = 3e-3  # how well a rod agrees with what is seen there [m]
 _PAST = 1.5  # measured before a start that its state is fitted to [s]
 _RECENT = 0.1  # of them, e-folding time of their weights [s]
+_LAST = 0.02  # likewise, of what predictions are moved by [s]
+ROUNDS, KAPPA = 2, 0.1
 _OFF = 0.1  # of an input's range: how far what acts may be off at a start
 
 
@@ -246,6 +248,43 @@ class Simulation:
             begun = np.clip(begun - change, -1.0, 1.0)
         return begun
 
+    def directions(self, unknowns: Sequence[Unknown]) -> np.ndarray:
+        """(P,) values of unknowns at which each input moves the first group across the rod's axis
+        about where a linear map of the inputs moves the recorded one; zeros unless directions of
+        inputs, or the turn of the base, are unknown.
+
+        Raises:
+            EquilibriumError: the rod has no steady state.
+        """
+        names, group = [each.name for each in unknowns], self.groups[0]
+        model, found = _model(self.robot), np.zeros(len(unknowns))
+        inputs, measured = (
+            np.vstack(each)
+            for each in zip(*((m.inputs, m.outputs[group.name]) for m in self.motions
+                              if group.name in m.outputs), strict=True)
+        )  # fmt: skip
+        known = np.isfinite(measured[:, :2]).all(axis=1)
+        if not known.any():
+            return found
+        count, middle = model.input_size, inputs.mean(axis=0)
+        scale = np.maximum(inputs.std(axis=0), 1e-9)
+        spread = np.hstack(((inputs[known] - middle) / scale, np.ones((known.sum(), 1))))
+        square = spread.T @ spread + 1e-3 * len(spread) * np.eye(count + 1)
+        moved = np.linalg.solve(square, spread.T @ measured[known, :2])[:count]
+        state = model.rod.equilibrium(middle)
+        jacobian, by_inputs = model.rod.linearize(state, middle)
+        moves = 0.1 * scale[:, None] * np.linalg.solve(jacobian, by_inputs).T
+        states, acting = np.vstack((state, state - moves)), np.tile(middle, (count + 1, 1))
+        places = seen(model, (group,), states, acting)[group.name]
+        expected = places[1:, :2] - places[0, :2]
+        turned = (moved @ [1.0, 1.0j]) * np.conj(expected @ [1.0, 1.0j])
+        for k, each in enumerate(turned):
+            if f"angle_{k + 1}" in names:
+                found[names.index(f"angle_{k + 1}")] = np.angle(each)
+        if not found.any() and "base_turn_z" in names:
+            found[names.index("base_turn_z")] = np.angle(turned.sum())
+        return found
+
     def measured(self, windows: Sequence[Window]) -> np.ndarray:
         """(W, L, G, 3); NaN where nothing was measured or is judged."""
         longest = max(each.rows for each in windows)
@@ -374,7 +413,8 @@ class Simulation:
 
         At each start a rod has run from the beginning of its trial, and for `_PAST` under inputs
         that are off by what makes it agree best with the samples of that time, most with the last
-        ones. Afterwards inputs are less and less off, as errors of whole trials are forgotten.
+        ones. By as much as it still is off there its predictions are moved. Afterwards inputs and
+        predictions are less and less off, as errors of whole trials are forgotten.
 
         Args:
             actuation: that is judged.
@@ -405,11 +445,11 @@ class Simulation:
         at = np.array([path[0, number, k] for number, k in places])[None]
         spans = _OFF * rod_inputs(self.robot).range
         recent = np.exp(-0.5 * period * np.arange(past, -1, -1) / _RECENT)
-        sizes = np.array([max(0.1 * noise[each.name], _FINEST) for each in self.groups])
+        sizes = np.array([max(KAPPA * noise[each.name], _FINEST) for each in self.groups])
         weights = recent[:, None, None] / sizes[:, None]
         shape = np.exp(-np.maximum(period * np.arange(-past, ahead + 1), 0.0) / memory)[:, None]
         off = np.zeros((len(starts), len(spans)))
-        for _ in range(2):
+        for _ in range(ROUNDS):
             pushes = np.stack([off, *(off + 0.05 * row for row in np.diag(spans))])[:, :, None]
             lanes = np.repeat(at, len(pushes), axis=0)
             short = [each._replace(rows=past + 1) for each in starts]
@@ -421,8 +461,13 @@ class Simulation:
                 square = slopes[:, known] @ slopes[:, known].T + np.eye(len(spans))
                 gradient = slopes[:, known] @ left[known] + off[s] / spans
                 off[s] -= spans * np.linalg.solve(square, gradient)
-        found, _ = self.along([actuation], starts, at, off[None, :, None] * shape)
-        return found[0, :, past + 1 :], measured[:, past + 1 :]
+        found = self.along([actuation], starts, at, off[None, :, None] * shape)[0][0]
+        left = (measured - found)[:, : past + 1]
+        weights = np.exp(-period * np.arange(past, -1, -1) / _LAST)
+        last = weights[:, None, None] * np.isfinite(left)
+        mean = np.sum(last * np.nan_to_num(left), axis=1) / np.maximum(last.sum(axis=1), 1e-9)
+        found = found[:, past + 1 :] + mean[:, None] * shape[past + 1 :, :, None]
+        return found, measured[:, past + 1 :]
 
 
 class _Search:
@@ -469,6 +514,8 @@ class _Search:
         spread = _LIKELY * factors * self._priors
         guesses = spread * draws.standard_normal((STARTS, len(self.unknowns)))
         guesses[0] = 0.0
+        with suppress(EquilibriumError):  # half of them as the recording says where inputs point
+            guesses[1::2] += self._simulation.directions(self.unknowns)
         costs = (self.residuals(guesses) ** 2).sum(axis=1)
         order = np.argsort(costs)
         begun = [self.best(guesses[place], _FIRST_STEPS) for place in order[:2].tolist()]
@@ -505,16 +552,23 @@ class _Search:
         self.noise = np.maximum(rms, [max(each.noise, _FINEST) for each in self.groups])
 
     def memory(self, values: np.ndarray) -> float:
-        """Until when the correlation of errors has fallen to 1/e at values (P,), at most as long as
-        windows are judged [s]."""
-        judged = self.windows[0].judged(range(self.windows[0].rows))
-        off = np.nan_to_num((self._seen(values[None])[0] - self._measured)[:, judged])
-        products = [
-            (off[:, lag:] * off[:, : len(judged) - lag]).mean() for lag in range(len(judged))
-        ]
-        fallen = np.flatnonzero(np.array(products) < products[0] / np.e)
-        rows = fallen[0] if len(fallen) else len(judged)
-        return float(rows * self.windows[0].every * self._simulation.motions[0].period)
+        """Until when the correlation of errors over whole motions has fallen to 1/e at values (P,)
+        [s]."""
+        simulation, found = self._simulation, actuation_as(self._robot, self.by_name(values))
+        simulation.remember(found)
+        whole, period = simulation.whole, simulation.motions[0].period
+        every = max(1, round(_JUDGED_EVERY / period))
+        off = (simulation.along([found], whole)[0][0] - simulation.measured(whole))[:, ::every]
+        known, off = np.isfinite(off), np.nan_to_num(off)
+        rows = off.shape[1]
+        for lag in range(rows):
+            pairs = max(1, (known[:, lag:] & known[:, : rows - lag]).sum())
+            product = (off[:, lag:] * off[:, : rows - lag]).sum() / pairs
+            if not lag:
+                begin = product
+            elif product <= begin / np.e:
+                break
+        return float(lag * every * period)
 
     def both(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(R,) residual of values (P,), and (R, P) its derivative."""

@@ -13,7 +13,7 @@ the static linear map of the trials has them; what was published of the arm is n
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -82,6 +82,8 @@ _GUESS = {
     "tip_cap_length": 0.0,
     "pressure_limits": {"minimum": 0.0, "maximum": 7e4, "maximum_rate": 1e6},
 }
+_MANY = 5
+"""Trials of which some are held out whole."""
 _BEFORE = max(DELAYS) + 1  # samples that a prediction of a whole trial may know of it
 _ALL = "all trials"
 _DRAWN = 40.0  # of a trial [s]
@@ -101,11 +103,13 @@ class Settings(StudySettings):
 
     shipped: ClassVar[Shipped | None] = None
 
-    data: str = Field("", description="file of the recording")
+    data: str = Field("", description="files of the recording, separated by commas")
     map: str = Field("", description="column map of the file; empty: that of Bruder et al.")
     robot: str = Field("", description="first guess of the robot; empty: of Bruder et al.")
     find: str = Field(FIND, description=FITTED)
-    hold_out: str = Field("", description=f"{PREDICTED}; empty: every fourth")
+    hold_out: str = Field(
+        "", description=f"{PREDICTED}; empty: every fourth, or the last quarter of each of a few"
+    )
 
     def filled(self) -> "Settings":
         """With what is shipped, unless a recording is given."""
@@ -125,21 +129,30 @@ def parts_of(settings: Settings) -> tuple[Robot, list[Motion], list[Motion], tup
     settings = settings.filled()
     known = load_map(Path(settings.map)) if settings.map else ColumnMap.model_validate(BRUDER)
     robot = load_robot(settings.robot) if settings.robot else _guess([0.0, 2.0, 4.0])
-    path, names = Path(settings.data), [w.strip() for w in settings.hold_out.split(",") if w]
-    trials, judged = read_parts([path], names, known, robot)
-    if not judged:
+    paths = [Path(word) for word in settings.data.split(",")]
+    names = [word.strip() for word in settings.hold_out.split(",") if word]
+    trials, judged = read_parts(paths, names, known, robot)
+    if not judged and len(trials) >= _MANY:
         judged = trials[4::4]
         trials = [each for number, each in enumerate(trials) if not number or number % 4]
+    fitted, held = motions_of(trials, judged), motions_of(judged, trials) if judged else []
     if not judged:
-        raise UserError(f"{path}: {len(trials)} trials: 5 are needed to hold every fourth out; or "
-                        "name trials with --hold-out")  # fmt: skip
-    fitted, held = motions_of(trials, judged), motions_of(judged, trials)
+        held = [_part(each, "the last quarter", 0.75, 1.0) for each in fitted]
+        fitted = [_part(each, "to its last quarter", 0.0, 0.75) for each in fitted]
     groups = measured_groups(robot, fitted)
     if not settings.robot:
         slopes, _ = _static(fitted, groups)
         # a chamber pushes the tip away from it; x and y of a hanging arm are columns 1 and 2
         robot = _guess(np.arctan2(-slopes[1], -slopes[0]).tolist())
     return robot, fitted, held, groups
+
+
+def _part(motion: Motion, which: str, begin: float, end: float) -> Motion:
+    """From one share of a motion's rows to another."""
+    rows = slice(round(begin * len(motion)), round(end * len(motion)))
+    seen = {name: values[rows] for name, values in motion.outputs.items()}
+    name = f"{motion.name}, {which}"
+    return replace(motion, name=name, inputs=motion.inputs[rows], outputs=seen)
 
 
 def _guess(angles: Sequence[float]) -> Robot:
