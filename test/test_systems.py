@@ -88,6 +88,7 @@ def parameters_of(system, name):
         ({"estimator": "cc", "reference": "tip_circle"}, "in open loop one that is made of"),
         ({"reference": "file"}, "a file goes with reference 'file'"),
         ({"reference.file": "x.csv"}, "a file goes with reference 'file'"),
+        ({"controller.intervals": 4}, "reference.intervals = 5: they exchange states of one rod"),
         (
             {"controller.model": "constant_curvature"},
             "with estimator.model = 'rod': the controller gets states",

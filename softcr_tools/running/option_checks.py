@@ -76,6 +76,20 @@ def _check_classes(options: "RunOptions") -> None:
             f"{named['estimator']!r}: the controller gets states of another model; must be the "
             "same, or both of rods: rod, ddpinn"
         )
+    if needs_state and {*named.values()} == {"rod"} and class_of(options, "reference") is None:
+        _check_intervals(options)
+
+
+def _check_intervals(options: "RunOptions") -> None:
+    """Raise UserError where states of a rod go to one of other intervals."""
+    from softcr_models.prediction import RodSettings
+
+    usual = RodSettings.model_fields["intervals"].default
+    roles = (*_PREDICTING, "reference")
+    found = {f"{role}.intervals": int(options.of(role).get("intervals", usual)) for role in roles}
+    if len({*found.values()}) > 1:
+        told = ", ".join(f"{name} = {value}" for name, value in found.items())
+        raise UserError(f"{told}: they exchange states of one rod; must be the same")
 
 
 def _check_devices(options: "RunOptions") -> None:
