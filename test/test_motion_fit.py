@@ -125,6 +125,16 @@ def test_a_true_start_mends_what_the_model_has_wrong():
     assert np.nanmean(distances(near - measured)) < 0.7 * whole
 
 
+@pytest.mark.later
+def test_chambers_far_from_where_the_guess_has_them_are_found():
+    robot = load_robot("licher2025")
+    true, groups = {"angle_1": 1.7, "angle_2": -1.6, "angle_3": 0.1}, tip_of(robot)
+    unknowns = unknowns_of(robot, ("stiffness", "directions"), groups, FAMILIES_IN_MOTION)
+    fit = motion_fit(robot, [recorded(robot, true, 2)], groups, unknowns)
+    for name in true:
+        assert fit.values[name] == pytest.approx(true[name], abs=0.03)
+
+
 def test_gains_of_motors_are_in_their_spools():
     """A spool that is a fifth larger is one whose motor turns a fifth further."""
     robot = load_robot("asl_trunk")

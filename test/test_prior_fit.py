@@ -69,6 +69,22 @@ def test_what_the_recording_tells_is_found_within_its_own_deviations():
     assert ("stiffness", "gain") in [pair[:2] for pair in fit.alike]
 
 
+@pytest.mark.parametrize(
+    ("families", "true"),
+    [
+        (("stiffness", "registration"), {"base_turn_z": 2.4}),
+        (("stiffness", "directions"), {"angle_1": -2.6, "angle_2": 1.8, "angle_3": 0.1}),
+    ],
+)
+def test_a_frame_or_actuators_far_from_where_the_guess_has_them_are_found(families, true):
+    robot = arm()
+    fit = fitted(robot, recording_of(robot, static_configurations(robot, 2), true), families)
+    for name, value in fit.values.items():
+        apart = value - true.get(name, 0.0)
+        limit = 0.02 if name.startswith(("base_turn", "angle")) else 0.05
+        assert abs(np.angle(np.exp(1j * apart))) < limit, name
+
+
 def test_what_the_recording_does_not_tell_stays_at_the_guess():
     robot = arm()
     first = [row for row in static_configurations(robot, 2) if not row[1:].any()]

@@ -17,6 +17,7 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import Actuation, actuation_as
+from softcr_models.identification.first_guesses import LIKELY, STARTS, turned
 from softcr_models.identification.identifiable import content_of
 from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Work
@@ -33,9 +34,6 @@ RUN_IN, JUDGED = 1.5, 4.0
 MOST_WINDOWS, LANES = 150, 1500
 """So many are fitted to, and fewer of many unknowns, so that a derivative has so many lanes; a
 third of them while a search is far from its end."""
-STARTS = 12
-"""First guesses that are tried, drawn from the priors but for one."""
-_LIKELY = 0.5  # of the priors' deviations: how far they are drawn
 _CORRELATED = 0.25  # errors so far apart count as independent [s]
 _JUDGED_EVERY = 0.05  # in windows that are fitted to [s]
 _ROUNDS = 2  # of estimated noise
@@ -247,43 +245,6 @@ class Simulation:
             change = np.linalg.solve(square, slopes @ off + begun / _BEGUN**2)
             begun = np.clip(begun - change, -1.0, 1.0)
         return begun
-
-    def directions(self, unknowns: Sequence[Unknown]) -> np.ndarray:
-        """(P,) values of unknowns at which each input moves the first group across the rod's axis
-        about where a linear map of the inputs moves the recorded one; zeros unless directions of
-        inputs, or the turn of the base, are unknown.
-
-        Raises:
-            EquilibriumError: the rod has no steady state.
-        """
-        names, group = [each.name for each in unknowns], self.groups[0]
-        model, found = _model(self.robot), np.zeros(len(unknowns))
-        inputs, measured = (
-            np.vstack(each)
-            for each in zip(*((m.inputs, m.outputs[group.name]) for m in self.motions
-                              if group.name in m.outputs), strict=True)
-        )  # fmt: skip
-        known = np.isfinite(measured[:, :2]).all(axis=1)
-        if not known.any():
-            return found
-        count, middle = model.input_size, inputs.mean(axis=0)
-        scale = np.maximum(inputs.std(axis=0), 1e-9)
-        spread = np.hstack(((inputs[known] - middle) / scale, np.ones((known.sum(), 1))))
-        square = spread.T @ spread + 1e-3 * len(spread) * np.eye(count + 1)
-        moved = np.linalg.solve(square, spread.T @ measured[known, :2])[:count]
-        state = model.rod.equilibrium(middle)
-        jacobian, by_inputs = model.rod.linearize(state, middle)
-        moves = 0.1 * scale[:, None] * np.linalg.solve(jacobian, by_inputs).T
-        states, acting = np.vstack((state, state - moves)), np.tile(middle, (count + 1, 1))
-        places = seen(model, (group,), states, acting)[group.name]
-        expected = places[1:, :2] - places[0, :2]
-        turned = (moved @ [1.0, 1.0j]) * np.conj(expected @ [1.0, 1.0j])
-        for k, each in enumerate(turned):
-            if f"angle_{k + 1}" in names:
-                found[names.index(f"angle_{k + 1}")] = np.angle(each)
-        if not found.any() and "base_turn_z" in names:
-            found[names.index("base_turn_z")] = np.angle(turned.sum())
-        return found
 
     def measured(self, windows: Sequence[Window]) -> np.ndarray:
         """(W, L, G, 3); NaN where nothing was measured or is judged."""
@@ -511,16 +472,24 @@ class _Search:
     def first(self, draws: np.random.Generator) -> np.ndarray:
         """(P,) where a search should begin: the best of some first guesses."""
         factors = np.array([each.unit == FACTOR for each in self.unknowns])
-        spread = _LIKELY * factors * self._priors
+        spread = LIKELY * factors * self._priors
         guesses = spread * draws.standard_normal((STARTS, len(self.unknowns)))
-        guesses[0] = 0.0
-        with suppress(EquilibriumError):  # half of them as the recording says where inputs point
-            guesses[1::2] += self._simulation.directions(self.unknowns)
+        guesses[:2] = 0.0
+        with suppress(EquilibriumError):
+            guesses[1::2] += self._turned()
         costs = (self.residuals(guesses) ** 2).sum(axis=1)
         order = np.argsort(costs)
         begun = [self.best(guesses[place], _FIRST_STEPS) for place in order[:2].tolist()]
         ends = (self.residuals(np.array(begun)) ** 2).sum(axis=1)
         return begun[int(np.argmin(ends))]
+
+    def _turned(self) -> np.ndarray:
+        """(P,) values at which inputs point where the recording says."""
+        group = self.groups[0]
+        seen_in = [each for each in self._simulation.motions if group.name in each.outputs]
+        inputs = np.vstack([each.inputs for each in seen_in])
+        measured = np.vstack([each.outputs[group.name] for each in seen_in])
+        return turned(_model(self._robot), group, inputs, measured, self.unknowns)
 
     def best(self, values: np.ndarray, steps: int) -> np.ndarray:
         """(P,) of the least cost, from other ones, in so many steps at most."""
