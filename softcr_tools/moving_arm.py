@@ -153,7 +153,7 @@ def _judged(
             f"{group.name} {mean} off over the whole of {len(each)} motions; most in {worst}, "
             f"{in_words(group, each[worst])}"
         )
-    off = true_starts(robot, fit.actuation, fit.noise, fit.memory, motions, groups, max(HORIZONS))
+    off = true_starts(robot, fit, motions, groups, max(HORIZONS))
     for horizon in HORIZONS:
         ahead = off[:, : round(horizon / motions[0].period)]
         for g, group in enumerate(groups):

@@ -1,12 +1,12 @@
 """How far a recorded arm's model is off in motion: whole trials, from true starts, by frequency."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from softcr_models.identification.actuation import Actuation
 from softcr_models.identification.measured_groups import Group, groups_of
-from softcr_models.identification.motion_fit import Motion, Simulation, distances
+from softcr_models.identification.motion_fit import Motion, MotionFit, Simulation, distances
 from softcr_models.robots.robot import Robot
 
 EVERY = 1.0
@@ -56,9 +56,7 @@ def by_band(values: np.ndarray, period: float, centred: bool = False) -> np.ndar
 
 def true_starts(
     robot: Robot,
-    actuation: Actuation,
-    noise: Mapping[str, float],
-    memory: float,
+    fit: MotionFit,
     motions: Sequence[Motion],
     groups: Sequence[Group],
     horizon: float,
@@ -66,5 +64,7 @@ def true_starts(
     """(S, H, G) distances [m] 1 ... H periods after starts EVERY so often, up to a horizon [s]; see
     `Simulation.from_true_starts`."""
     simulation = Simulation(robot, motions, groups)
-    predicted, measured = simulation.from_true_starts(actuation, noise, memory, horizon, EVERY)
+    predicted, measured = simulation.from_true_starts(
+        fit.actuation, fit.noise, fit.memory, horizon, EVERY, fit.pushed
+    )
     return distances(predicted - measured)

@@ -11,7 +11,6 @@ import numpy as np
 import yaml
 
 from softcr_estimation.identification.recorded_tables import Table, read_tables
-from softcr_models.errors import UserError
 from softcr_models.files.csv_files import UNITS
 from softcr_models.identification.measured_groups import groups_of
 from softcr_models.model import Inputs
@@ -76,7 +75,9 @@ def proposed_map(path: Path, robot: Robot | None) -> str:
     lines += (
         _of_inputs(table, of_inputs, robot)
         if of_inputs
-        else ["inputs: []  # none is named like one: a {column: NAME, unit: UNIT} for each actuator"]
+        else [
+            "inputs: []  # none is named like one: a {column: NAME, unit: UNIT} for each actuator"
+        ]
     )
     lines += (
         _of_positions(table, of_positions, robot)
@@ -108,7 +109,11 @@ def _time(table: Table, left: list[str]) -> list[str]:
         return [f"time: {{column: {_quoted(name)}, unit: {unit}}}{guess}"]
     for name in left:
         steps = np.diff(table.columns[name])
-        if len(steps) and (steps > 0.0).all() and 5e-4 <= (period := float(np.median(steps))) <= 0.5:
+        if (
+            len(steps)
+            and (steps > 0.0).all()
+            and 5e-4 <= (period := float(np.median(steps))) <= 0.5
+        ):
             left.remove(name)
             guess = f"  # guessed: it grows, by {period:g} from row to row"
             return [f"time: {{column: {_quoted(name)}, unit: s}}{guess}"]

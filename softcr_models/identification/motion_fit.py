@@ -51,7 +51,7 @@ _SEEN_TO = 3e-3  # how well a rod agrees with what is seen there [m]
 _PAST = 1.5  # measured before a start that its state is fitted to [s]
 _RECENT = 0.1  # of them, e-folding time of their weights [s]
 _LAST = 0.02  # likewise, of what predictions are moved by [s]
-ROUNDS, KAPPA = 2, 0.1
+_AHEAD = 2.0  # is predicted, to choose how a true start is used [s]
 _OFF = 0.1  # of an input's range: how far what acts may be off at a start
 
 
@@ -100,12 +100,14 @@ class MotionFit(Fit):
     Attributes:
         actuation: robot, recording and actuators at these values.
         memory: over which errors are forgotten: their correlation falls to 1/e [s].
+        pushed: whether predictions from true starts are nearer where inputs are off before them.
         lost: windows in which the rod is lost.
         windows: that were fitted to.
     """
 
     actuation: Actuation
     memory: float
+    pushed: bool
     lost: int
     windows: int
 
@@ -145,19 +147,27 @@ def motion_fit(
     begin = STARTS + (2 * _FIRST_STEPS + _STEPS) * few.tried
     work.expect(few.seconds * begin + search.seconds * _ROUNDS * _STEPS * search.tried)
     values = few.best(few.first(np.random.default_rng(seed)), _STEPS)
+    search.centre = few.centre
     for _ in range(_ROUNDS):
         search.estimate_noise(values)
         values = search.best(values, _STEPS)
     search.estimate_noise(values)
     _, jacobian = search.both(values)
-    found = search.by_name(values)
+    found, memory = search.by_name(values), search.memory(values)
+    noise = {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)}
+    actuation, alone = actuation_as(robot, found), Simulation(robot, motions, groups)
+    off = []
+    for pushed in (True, False):
+        near, measured = alone.from_true_starts(actuation, noise, memory, _AHEAD, _AHEAD, pushed)
+        off.append(float(known_mean(distances(near - measured), (0, 1, 2))))
     return MotionFit(
         search.unknowns,
         found,
         np.linalg.inv(jacobian.T @ jacobian),
-        {each.name: float(n) for each, n in zip(search.groups, search.noise, strict=True)},
-        actuation_as(robot, found),
-        search.memory(values),
+        noise,
+        actuation,
+        memory,
+        off[0] <= off[1],
         search.lost,
         len(search.windows),
     )
@@ -369,13 +379,14 @@ class Simulation:
         memory: float,
         horizon: float,
         every: float,
+        pushed: bool = True,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Predictions from states that agree with what was measured just before.
 
-        At each start a rod has run from the beginning of its trial, and for `_PAST` under inputs
-        that are off by what makes it agree best with the samples of that time, most with the last
-        ones. By as much as it still is off there its predictions are moved. Afterwards inputs and
-        predictions are less and less off, as errors of whole trials are forgotten.
+        At each start a rod has run from the beginning of its trial; if it is pushed, then for
+        `_PAST` under inputs that are off by what makes it agree best with the samples of that time,
+        most with the last ones. By as much as it is off there its predictions are moved. Afterwards
+        inputs and predictions are less and less off, as errors of whole trials are forgotten.
 
         Args:
             actuation: that is judged.
@@ -383,6 +394,7 @@ class Simulation:
             memory: over which errors are forgotten [s].
             horizon: of a prediction [s].
             every: from one start to the next [s].
+            pushed: whether inputs are off before a start.
 
         Returns:
             (S, H, G, 3) predicted, and measured, 1 ... H periods after the starts.
@@ -406,11 +418,11 @@ class Simulation:
         at = np.array([path[0, number, k] for number, k in places])[None]
         spans = _OFF * rod_inputs(self.robot).range
         recent = np.exp(-0.5 * period * np.arange(past, -1, -1) / _RECENT)
-        sizes = np.array([max(KAPPA * noise[each.name], _FINEST) for each in self.groups])
+        sizes = np.array([max(0.1 * noise[each.name], _FINEST) for each in self.groups])
         weights = recent[:, None, None] / sizes[:, None]
         shape = np.exp(-np.maximum(period * np.arange(-past, ahead + 1), 0.0) / memory)[:, None]
         off = np.zeros((len(starts), len(spans)))
-        for _ in range(ROUNDS):
+        for _ in range(2 if pushed else 0):
             pushes = np.stack([off, *(off + 0.05 * row for row in np.diag(spans))])[:, :, None]
             lanes = np.repeat(at, len(pushes), axis=0)
             short = [each._replace(rows=past + 1) for each in starts]
@@ -439,6 +451,7 @@ class _Search:
         groups: (G,).
         windows: that are fitted to.
         noise: (G,) of a number [m].
+        centre: (P,) of the priors.
         lost: windows in which the rod is lost, at the last values that were evaluated.
         seconds: of a candidate on a usual machine.
         tried: candidates of a step.
@@ -454,6 +467,7 @@ class _Search:
         self._simulation = Simulation(robot, motions, groups, work)
         self._measured = self._simulation.measured(self.windows)
         self._priors = np.array([each.deviation for each in unknowns])
+        self.centre = np.zeros(len(unknowns))
         extent = _rms(self._measured - known_mean(self._measured, (0, 1)))
         self._lost = np.maximum(_LOST * robot.length, 2.0 * extent)
         least = [max(each.noise, _FINEST) for each in groups]
@@ -474,14 +488,23 @@ class _Search:
         factors = np.array([each.unit == FACTOR for each in self.unknowns])
         spread = LIKELY * factors * self._priors
         guesses = spread * draws.standard_normal((STARTS, len(self.unknowns)))
-        guesses[:2] = 0.0
+        guesses[0] = 0.0
+        turned_by = np.zeros(len(self.unknowns))
         with suppress(EquilibriumError):
-            guesses[1::2] += self._turned()
+            turned_by = self._turned()
+        if turned_by.any():
+            guesses[1] = 0.0
+            guesses[1::2] += turned_by
+        self.centre = turned_by * (np.arange(STARTS) % 2)[:, None]
         costs = (self.residuals(guesses) ** 2).sum(axis=1)
-        order = np.argsort(costs)
-        begun = [self.best(guesses[place], _FIRST_STEPS) for place in order[:2].tolist()]
-        ends = (self.residuals(np.array(begun)) ** 2).sum(axis=1)
-        return begun[int(np.argmin(ends))]
+        ends = []
+        for place in np.argsort(costs)[:2].tolist():
+            self.centre = turned_by * (place % 2)
+            values = self.best(guesses[place], _FIRST_STEPS)
+            residual = self.residuals(values[None])[0]
+            ends.append((float(residual @ residual), values, self.centre))
+        _, begin, self.centre = min(ends, key=lambda end: end[0])
+        return begin
 
     def _turned(self) -> np.ndarray:
         """(P,) values at which inputs point where the recording says."""
@@ -552,7 +575,8 @@ class _Search:
         self.lost = int(lost[0].any(axis=(1, 2, 3)).sum())
         off = np.where(lost, self._lost[:, None], off) / self.noise[:, None]
         off = np.where(np.isfinite(self._measured), self._thinned * off, 0.0)
-        return np.hstack((off.reshape(len(candidates), -1), candidates / self._priors))
+        apart = (candidates - self.centre) / self._priors
+        return np.hstack((off.reshape(len(candidates), -1), apart))
 
     def _seen(self, candidates: np.ndarray) -> np.ndarray:
         made: list[Actuation | None] = []

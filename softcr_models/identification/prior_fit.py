@@ -149,6 +149,7 @@ class _Search:
         unknowns: (P,).
         groups: (G,).
         noise: (G,) of a number [unit of the group].
+        centre: (P,) of the priors.
     """
 
     def __init__(
@@ -159,6 +160,7 @@ class _Search:
         self._robot, self._inputs = robot, recording.inputs
         self._measured = stacked(groups, recording.outputs)
         self._priors = np.array([each.deviation for each in unknowns])
+        self.centre = np.zeros(len(unknowns))
         known = self._measured.reshape(-1, len(groups), 3)
         extent = np.sqrt(known_mean((known - known_mean(known, (0,))) ** 2, (0, 2)))
         self._lost = _RESTLESS * robot.length * np.array([each.unit == "m" for each in groups])
@@ -176,21 +178,25 @@ class _Search:
         factors = np.array([each.unit == FACTOR for each in self.unknowns])
         guesses = draws.standard_normal((STARTS, len(self.unknowns))) * factors * self._priors
         guesses *= LIKELY
-        guesses[:2] = 0.0
+        guesses[:2], turned_by = 0.0, np.zeros(len(self.unknowns))
         group = next((each for each in self.groups if each.unit == "m"), None)
         if group is not None:
             measured = self._measured.reshape(len(self._inputs), len(self.groups), 3)
             model = RodPrediction(_rod(self._robot), single_precision=False)
             with suppress(EquilibriumError):
                 seen_at = measured[:, self.groups.index(group)]
-                guesses[1::2] += turned(model, group, self._inputs, seen_at, self.unknowns)
+                turned_by = turned(model, group, self._inputs, seen_at, self.unknowns)
+        guesses[1::2] += turned_by
         costs = np.full(STARTS, np.inf)
         for k, values in enumerate(guesses):
+            self.centre = turned_by * (k % 2)
             with suppress(UserError):  # no robot is like that
                 residual = self._residual(values, self.states(values, None))
                 costs[k] = residual @ residual
-        best: np.ndarray = guesses[int(np.argmin(costs))]
-        return best
+        best = int(np.argmin(costs))
+        self.centre = turned_by * (best % 2)
+        begin: np.ndarray = guesses[best]
+        return begin
 
     def estimate_noise(self, values: np.ndarray, states: np.ndarray) -> None:
         """From what values (P,) leave of each group, at states (T, nx)."""
@@ -261,7 +267,7 @@ class _Search:
         off = self._seen(values, states) - self._measured
         lost = ~np.isfinite(states).all(axis=1)
         off[lost] = np.where(np.isfinite(self._measured[lost]), self._lost[:, None], np.nan)
-        return np.concatenate((self._whitened(off), values / self._priors))
+        return np.concatenate((self._whitened(off), (values - self.centre) / self._priors))
 
     def _seen(self, values: np.ndarray, states: np.ndarray) -> np.ndarray:
         recorded = recorded_as(self._robot, self.by_name(values))

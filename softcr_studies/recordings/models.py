@@ -3,9 +3,10 @@
 A rod fitted by `identify --motion`, a Koopman model and a linear ARX model as of
 `recordings/koopman`, a linear map of the inputs, and the mean pose. Whole trials are predicted from
 their beginning, knowing the inputs alone, and 2 s and 0.5 s from each of many starts, where the
-outputs up to the start are known too: an ARX model has its delays, the rod a state that agrees with
-the last samples. What the rod leaves may be learned as well, see `residual`, and where markers were
-seen besides the tip, a filter that sees the tip alone estimates them, see `filtered`.
+outputs up to the start are known too: an ARX model has its delays, the rod's predictions are moved
+by as much as it is off at the start. What the rod leaves may be learned as well, see `residual`,
+and where markers were seen besides the tip, a filter that sees the tip alone estimates them, see
+`filtered`.
 
 Without a map and a robot, the file is that of Bruder et al., see `recordings/koopman`: regulator
 commands [V] and the tip in a plane [cm]. Its robot is a first guess of ours, with chambers where
@@ -32,7 +33,6 @@ from softcr_estimation.identification.motion_errors import (
     whole_trials,
 )
 from softcr_estimation.identification.trials import motions_of, read_parts
-from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
 from softcr_models.identification.actuation import FAMILIES_IN_MOTION
 from softcr_models.identification.measured_groups import Group
@@ -54,7 +54,10 @@ ROD, STATIC, MEAN = "rod", "static linear map", "mean pose"
 METHODS = (ROD, *CANDIDATES, STATIC, MEAN)
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts, the longest one first [s]."""
-FIND = "stiffness,gains,offsets,registration,scale,curves,delay,lag,relaxation,hysteresis,creep"
+FIND = (
+    "stiffness,gains,offsets,directions,registration,scale,curves,delay,lag,relaxation,hysteresis,"
+    "creep"
+)
 FITTED, PREDICTED = (
     "what is fitted of the rod, separated by commas",
     "trials to predict, separated by commas",
@@ -220,8 +223,7 @@ def run(cell: Cell) -> Result:
         result["seconds"] = perf_counter() - began
         result["note"] = "; ".join(f"{k} {v:.3g}" for k, v in fit.values.items())
         whole = whole_trials(robot, fit.actuation, held, groups)
-        near = [true_starts(robot, fit.actuation, fit.noise, fit.memory, [each], groups,
-                            HORIZONS[0])
+        near = [true_starts(robot, fit, [each], groups, HORIZONS[0])
                 for each in held]  # fmt: skip
         seen_here = whole_trials(robot, fit.actuation, fitted, groups)
         residual = learned(
