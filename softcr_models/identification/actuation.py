@@ -1,11 +1,17 @@
-"""From what was read or told of an input to what acts on a rod: delay, lag, hysteresis, creep.
+"""From what was read or told of an input to what acts on a rod: delay, lag, venting, hysteresis,
+creep.
 
 Of an arm that was recorded in motion, beside what `unknowns` says of it at rest: the delay t_d of
 the inputs, actuators that follow them as
 
     x'' = w^2 (u(t - t_d) - x) - 2 d w x',
 
-act as x (1 + c x / x_max), and, of chambers, the stops and the creep of a `pressure_chain`. What
+chambers that empty more slowly than their reading falls, by turbulent flow through hose and valve
+(Bernoulli's law of an orifice: it goes with the root of the pressure difference),
+
+    y' = -(2 / T) sqrt(x_max (y - x)) while y > x, otherwise y = x,
+
+act as y (1 + c y / x_max), and, of chambers, the stops and the creep of a `pressure_chain`. What
 acts depends on the readings alone, so it is known along a whole trial before the rod moves.
 """
 
@@ -13,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numba
 import numpy as np
 from scipy.signal import cont2discrete, lfilter, lfilter_zi
 
@@ -31,8 +38,8 @@ from softcr_models.identification.unknowns import (
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import rod_inputs
 
-LAG_RATE, LAG_DAMPING, CREEP_TIME = 30.0, 1.0, 5.0
-"""First guesses: of the actuators' lag [rad/s], [-], of creep [s]."""
+LAG_RATE, LAG_DAMPING, VENTING_TIME, CREEP_TIME = 30.0, 1.0, 3.0, 5.0
+"""First guesses: of the actuators' lag [rad/s], [-], of venting, of creep [s]."""
 STOPS = (0.03, 0.1, 0.3)
 """Radii of the stops, shares of the inputs' largest range [-]."""
 
@@ -45,6 +52,7 @@ class Actuation:
         recorded: robot, gains and offsets of its inputs, registration.
         delay: of the inputs [s]; negative where the positions' clock is late.
         rate, damping: of the actuators' lag [rad/s], [-]; a rate of None: they follow at once.
+        venting: in which a chamber of the highest pressure empties [s]; 0: as its reading falls.
         radii, weights: (J,) of stops [Pa], [-].
         creep_time, creep: [s], weight [-].
         curves: (m,) by how much more a reading of an input's whole range acts than in proportion to
@@ -55,6 +63,7 @@ class Actuation:
     delay: float = 0.0
     rate: float | None = None
     damping: float = LAG_DAMPING
+    venting: float = 0.0
     radii: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
     creep_time: float = CREEP_TIME
@@ -84,9 +93,11 @@ class Actuation:
             acts = np.stack([np.interp(times - self.delay, times, u) for u in acts.T], axis=1)
         if self.rate is not None:
             acts = _lagged(acts, self.rate, self.damping, period)
+        highest = np.asarray(rod_inputs(self.recorded.robot).high)
+        if self.venting:
+            acts = _vented(np.ascontiguousarray(acts), np.sqrt(highest) * period / self.venting)
         if self.curves:
-            limits = rod_inputs(self.recorded.robot)
-            acts = acts * (1.0 + np.array(self.curves) * acts / limits.high)
+            acts = acts * (1.0 + np.array(self.curves) * acts / highest)
         acts = self.recorded.acting(acts)
         if not any(self.weights) and not self.creep:
             return acts
@@ -108,6 +119,19 @@ def _lagged(inputs: np.ndarray, rate: float, damping: float, period: float) -> n
     begin = lfilter_zi(numerator, denominator)[:, None] * inputs[0]
     lagged: np.ndarray = lfilter(numerator, denominator, inputs, axis=0, zi=begin)[0]
     return lagged
+
+
+@numba.njit(cache=True)
+def _vented(levels: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """(T, m) exactly, of inputs that are held for a period; their roots fall by `steps` (m,) in
+    it."""
+    found = levels.copy()
+    for row in range(1, levels.shape[0]):
+        for column in range(levels.shape[1]):
+            above = found[row - 1, column] - levels[row, column]
+            if above > 0.0:
+                found[row, column] += max(0.0, np.sqrt(above) - steps[column]) ** 2
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -132,6 +156,7 @@ def actuation_as(robot: Robot, values: Mapping[str, float]) -> Actuation:
         values.get("delay", 0.0),
         rate,
         LAG_DAMPING * float(np.exp(values.get("lag_damping", 0.0))),
+        VENTING_TIME * float(np.exp(values["venting"])) if "venting" in values else 0.0,
         _radii(robot) if any(weights) else (),
         weights if any(weights) else (),
         CREEP_TIME * float(np.exp(values.get("creep_time", 0.0))),
@@ -177,6 +202,12 @@ def _lag(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     ]
 
 
+def _venting(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    if set(robot.quantities) != {"pressure"}:
+        return []
+    return [Unknown("venting", FACTOR, 0.7, VENTING_TIME, "s")]
+
+
 def _relaxation(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     count = len(robot.segments)
     own = [Unknown(f"relaxation_{number + 1}", FACTOR, 0.5) for number in range(count)]
@@ -208,10 +239,11 @@ FAMILIES_IN_MOTION: Mapping[str, Make] = {
     "curves": _curves,
     "delay": _delay,
     "lag": _lag,
+    "venting": _venting,
     "relaxation": _relaxation,
     "hysteresis": _hysteresis,
     "creep": _creep,
 }
 """Name -> what is unknown of a motion: what is at rest, `scale` of the positions, `curves` of the
-inputs, their `delay`, `lag` of the actuators, `relaxation` times of the material, `hysteresis` and
-`creep` of chambers."""
+inputs, their `delay`, `lag` of the actuators, `relaxation` times of the material, `venting`,
+`hysteresis` and `creep` of chambers."""
