@@ -7,8 +7,9 @@ from softcr_models.identification.actuation import actuation_as
 from softcr_models.identification.measured_groups import groups_of
 from softcr_models.identification.motion_fit import Motion, Simulation
 from softcr_models.rod.description import rod_inputs
-from softcr_studies.recordings import asu_two_segments
-from softcr_studies.recordings.models import parts_of
+from softcr_studies.frame.study import Cell
+from softcr_studies.recordings import asu_two_segments, models
+from softcr_studies.recordings.models import FORGETFUL, MEAN, ROD, parts_of
 from softcr_studies.recordings.plateaus import plateaus, recorded_plateaus, rod_without_memory
 
 PERIOD = 0.05
@@ -76,6 +77,26 @@ def test_a_rod_without_memory_knows_plateaus_of_one_history_alone():
     assert fallen[0] > 5e-3
     (nothing,) = rod_without_memory(ROBOT, ("stiffness",), [up], [trial("", [level], {})], TIP)
     assert nothing.shape == (1, 1)
+
+
+def test_models_are_judged_at_plateaus_with_what_a_trial_has_left_behind(monkeypatch):
+    """A rod that has run along a trial knows where it rests, one without memory does not."""
+    random, high = np.random.default_rng(2), rod_inputs(ROBOT).high[0]
+    values = {"stiffness": 0.2, "hysteresis_3": 0.4}
+    motions = [
+        trial(str(k), 0.6 * high * random.uniform(0.0, 1.0, (3, 3)), values) for k in range(3)
+    ]
+    monkeypatch.setattr(models, "parts_of", lambda settings: (ROBOT, motions[1:], motions[:1], TIP))
+    settings = models.Settings(find="stiffness, hysteresis")
+    off = {}
+    for method in (ROD, MEAN):
+        found = models.run(Cell("all trials", method, 0, settings))
+        kept = {name: np.asarray(each) for name, each in found.items()}
+        off |= {each[:2]: each[2] for each in models._errors(method, kept, 0)}
+    still = "tip position, plateaus"
+    assert off[ROD, still].shape == (len(plateaus(ROBOT, motions[0])),) == (3,)
+    assert off[ROD, still].mean() < 0.3 * off[FORGETFUL, still].mean()
+    assert off[FORGETFUL, still].mean() < 0.5 * off[MEAN, still].mean()
 
 
 def test_the_shipped_recording_has_plateaus_in_each_trial():
