@@ -64,7 +64,7 @@ def identify(
     everything. Judge the result by what is held out. With --motion, whole motions are fitted in
     windows of some seconds, and these can be found as well: scale of the positions, curves of the
     inputs (how much more the highest acts than in proportion), their delay, lag of the actuators,
-    relaxation of the material, hysteresis and creep of chambers.
+    relaxation of the material, slow venting, hysteresis and creep of chambers.
 
     With --map, files of any columns are read: CSV, arrays (.npz, trial K as K_y or y0), bags of any
     topics. The map says which column is what, in which unit and frame, which rows are a trial, and
@@ -78,7 +78,7 @@ def identify(
         find: what is looked for with priors, separated by commas: stiffness, segments, taper,
             stiffening, neo_hookean, density, tip_mass, connectors, lever_arms, directions, tendons,
             gains, offsets, registration, markers; with --motion also scale, curves, delay, lag,
-            relaxation, hysteresis, creep; or all.
+            venting, relaxation, hysteresis, creep; or all.
         motion: fit to motions instead of rests.
         hold_out: recordings, or names of trials, that the result is judged by and not fitted to,
             with --find.

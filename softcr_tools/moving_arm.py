@@ -255,6 +255,8 @@ def in_motion(actuation: Actuation) -> Mapping[str, object]:
         content["curves"] = list(actuation.curves)
     if actuation.rate is not None:
         content |= {"lag_rate": actuation.rate, "lag_damping": actuation.damping}
+    if actuation.venting:
+        content["venting"] = actuation.venting
     return content
 
 

@@ -9,10 +9,12 @@ import yaml
 
 from softcr_estimation.identification.motion_errors import BANDS, by_band
 from softcr_estimation.identification.stages import write_robot
-from softcr_models import UserError, load_robot
+from softcr_models import load_robot
+from softcr_models.chain.chain_model import ChainModel
 from softcr_models.identification.actuation import (
     FAMILIES_IN_MOTION,
     LAG_RATE,
+    VENTING_TIME,
     actuation_as,
     chain_of,
 )
@@ -199,8 +201,41 @@ def test_what_is_no_robot_is_a_candidate_that_is_lost():
     assert np.isfinite(seen[1]).all()
     assert np.isnan(states[0]).all()
     assert np.isfinite(states[1]).all()
-    with pytest.raises(UserError, match=r"must be 0\.95 together"):
-        actuation_as(robot, {"hysteresis_1": 0.6, "hysteresis_2": 0.6})
+
+
+def test_weights_of_stops_are_those_that_a_chain_takes():
+    """Together at most as much as leaves something of the inputs, and none below zero."""
+    robot = load_robot("licher2025")
+    inputs = moved(robot, 3, 2.0)
+    found = actuation_as(robot, {"hysteresis_1": -0.1, "hysteresis_2": 0.6, "hysteresis_3": 0.6})
+    assert found.weights == pytest.approx((0.0, 0.475, 0.475))
+    values = {f"hysteresis_{j + 1}": weight for j, weight in enumerate((0.0, 0.6, 0.6))}
+    chain = with_chain(found).pressure_chain.model_copy(update={"values": tuple(values.items())})
+    model = ChainModel(RodPrediction(CosseratRod(robot, 2)), chain)
+    past = model.inputs.memory.along(model.inputs.memory.begin(inputs[0]), inputs[None], PERIOD)
+    levels = np.concatenate((inputs, past[0]), axis=1)[None]
+    acts = model.acting_pressures(levels, model.nominal_parameters[None])[0]
+    np.testing.assert_allclose(found.acting(inputs, PERIOD), acts, atol=1e-6)
+
+
+def test_a_chamber_vents_by_bernoullis_law():
+    """It rises with its reading, falls as the square of what is left of the time in which it
+    empties, and ends where the reading is."""
+    robot, period = load_robot("licher2025"), 2e-3
+    made, times = (
+        actuation_as(robot, {"venting": np.log(2.0 / VENTING_TIME)}),
+        np.arange(0, 4, 2e-3),
+    )
+    high, low = 5e4, 1e4
+    readings = np.where((times > 0.5) & (times < 1.0), high, low)[:, None] * np.ones(3)
+    found = made.acting(readings, period)[:, 0]
+    np.testing.assert_array_equal(found[times < 1.0], readings[times < 1.0, 0])
+    whole = rod_inputs(robot).high[0]
+    left = np.maximum(0.0, np.sqrt((high - low) / whole) - (times - 1.0) / 2.0)
+    expected = low + whole * left**2
+    np.testing.assert_allclose(found[times >= 1.0], expected[times >= 1.0], atol=4e-3 * high)
+    assert found[-1] == low
+    assert unknowns_of(load_robot("tendon_arm"), ("venting",), (), FAMILIES_IN_MOTION) == ()
 
 
 def test_a_lag_is_that_of_its_equation():

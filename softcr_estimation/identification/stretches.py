@@ -97,11 +97,8 @@ def stretches(signals: Signals, calm: np.ndarray | float = PRESSURE_CALM) -> lis
 
 def rests(samples: Samples) -> Recording:
     """A row for each time the robot stood still, means over the calmest second of it."""
-    spread = _spread(samples, REST)
-    width = len(samples) - len(spread) + 1
-    begins = [calm.start + int(np.argmin(spread[calm])) for calm in runs(spread <= 1.0)]
-    means = [samples.recording.rows(slice(begin, begin + width)) for begin in begins]
     recording = samples.recording
+    means = [recording.rows(rows) for rows in calmest(samples)]
     return Recording(
         _means([each.inputs for each in means], recording.inputs),
         {
@@ -109,6 +106,14 @@ def rests(samples: Samples) -> Recording:
             for name, values in recording.outputs.items()
         },
     )
+
+
+def calmest(samples: Samples) -> list[slice]:
+    """The calmest second of each time the robot stood still."""
+    spread = _spread(samples, REST)
+    width = len(samples) - len(spread) + 1
+    begins = [calm.start + int(np.argmin(spread[calm])) for calm in runs(spread <= 1.0)]
+    return [slice(begin, begin + width) for begin in begins]
 
 
 def joined(recordings: Sequence[Recording], inputs: int) -> Recording:

@@ -6,7 +6,7 @@ their beginning, knowing the inputs alone, and 2 s and 0.5 s from each of many s
 outputs up to the start are known too: an ARX model has its delays, the rod's predictions are moved
 by as much as it is off at the start. What the rod leaves may be learned as well, see `residual`,
 and where markers were seen besides the tip, a filter that sees the tip alone estimates them, see
-`filtered`.
+`filtered`. All are judged at `plateaus` of the trials, too, a rod with memory beside one without.
 
 Without a map and a robot, the file is that of Bruder et al., see `recordings/koopman`: regulator
 commands [V] and the tip in a plane [cm]. Its robot is a first guess of ours, with chambers where
@@ -46,10 +46,13 @@ from softcr_studies.koopman.lifted_model import KoopmanModel, Trial, identified,
 from softcr_studies.koopman.selection import select
 from softcr_studies.recordings.filtered import filtered
 from softcr_studies.recordings.koopman import CANDIDATES, DELAYS, MOST_FOLDS
+from softcr_studies.recordings.plateaus import at_plateaus, plateaus, rod_without_memory
 from softcr_studies.recordings.residual import Residual, learned
 
 RESIDUAL, FILTER = "rod and learned residual", "filter that sees the tip"
+FORGETFUL = "rod without memory"
 """Further methods, of the rod's fit."""
+PLATEAUS = "plateaus"
 ROD, STATIC, MEAN = "rod", "static linear map", "mean pose"
 METHODS = (ROD, *CANDIDATES, STATIC, MEAN)
 HORIZONS = (2.0, 0.5)
@@ -244,12 +247,17 @@ def run(cell: Cell) -> Result:
                 off = filtered(fit.actuation, motion, groups, rows) - measured[:rows]
                 result[f"filtered_{k}"] = distances(off)[_BEFORE:, others]
         result["others"] = [groups[g].name for g in others]
+        if {"hysteresis", "creep"}.intersection(families):
+            without = rod_without_memory(robot, families, fitted, held, groups)
+            result |= {f"forgetful_{k}": off for k, off in enumerate(without)}
     else:
         whole, near = _of_numbers(cell.method, fitted, held, groups, seen, steps)
     for k, (motion, predicted) in enumerate(zip(held, whole, strict=True)):
         measured = outputs_of(motion, groups)
         result[f"whole_{k}"] = distances(predicted - measured)[_BEFORE:]
         result[f"near_{k}"] = near[k]
+        still = at_plateaus(predicted - measured, plateaus(robot, motion))
+        result[f"plateaus_{k}"] = distances(still)
         off = (predicted - measured)[_BEFORE + 1 :]
         result[f"bands_{k}"] = [by_band(off[:, g], motion.period) for g in range(len(groups))]
         drawn = round(_DRAWN / motion.period)
@@ -317,7 +325,8 @@ def rows(results: Results) -> Iterable[Row]:
                 known = 1e3 * off[np.isfinite(off)]
                 if len(known):
                     mean, deviation = float(known.mean()), float(known.std())
-                    means.setdefault((owner, quantity), []).append(mean)
+                    every = known.tolist() if quantity.endswith(PLATEAUS) else [mean]
+                    means.setdefault((owner, quantity), []).extend(every)
                     yield Row(trial, owner, quantity, mean, deviation, "mm", 1)
     for (owner, quantity), each in means.items():
         yield Row.of(_ALL, owner, quantity, each, "mm")
@@ -338,6 +347,9 @@ def _errors(method: str, found: Result, trial: int) -> Iterable[tuple[str, str, 
             steps = round(horizon / float(found["period"]))
             quantity = f"{name}, {horizon:g} s from true starts"
             yield method, quantity, found[f"near_{trial}"][:, :steps, g]
+        yield method, f"{name}, {PLATEAUS}", found[f"plateaus_{trial}"][:, g]
+        if f"forgetful_{trial}" in found:
+            yield FORGETFUL, f"{name}, {PLATEAUS}", found[f"forgetful_{trial}"][:, g]
         if f"better_{trial}" in found:
             yield RESIDUAL, f"{name}, whole trial", found[f"better_{trial}"][:, g]
     if f"filtered_{trial}" in found:
@@ -384,6 +396,8 @@ STUDY = Study(
     needs=("data",),
     about={"ours": "recording"},
     exact="Nothing is simulated: a real arm was recorded. Deviations are over the samples of a "
-    f"trial, of all trials over their means. The first {_BEFORE} samples of whole trials are not "
-    "judged, since models with delays know them. The filter sees the tip and estimates the others.",
+    f"trial, of all trials over their means or over all plateaus. The first {_BEFORE} samples of "
+    "whole trials are not judged, since models with delays know them. The filter sees the tip and "
+    "estimates the others. On a plateau pressures stay and the arm has stopped; a rod without "
+    "memory is fitted to other plateaus.",
 )
