@@ -12,7 +12,7 @@ from pydantic import Field
 
 from softcr_studies.recordings import models
 
-FIND = "stiffness,segments,gains,offsets,registration,markers,lag,venting,relaxation,hysteresis"
+FIND = "stiffness,segments,gains,registration,markers,lag,venting,relaxation,hysteresis"
 
 
 class Settings(models.Settings):
