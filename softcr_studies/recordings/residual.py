@@ -1,7 +1,7 @@
 """What a rod leaves of recorded motions, learned from inputs and from what the rod predicts.
 
 It is linear in what the rod predicts, in inputs of some times and perhaps in products of inputs;
-how much of it is believed is chosen on parts of the trials that were left out. Like the rod, it
+how much of it is believed is chosen on trials that were left out, or on parts of a few. Like the rod, it
 knows nothing of what was measured, so it cannot diverge.
 """
 
@@ -18,7 +18,7 @@ LAGS = (0.0, 0.1, 0.2, 0.4)
 """Ages of the inputs [s]."""
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e3)
 """Of regressors of deviation 1; at the last one nearly nothing is believed."""
-_PARTS = 4  # in which trials are cut, each left out once
+_PARTS = 4  # of all trials, or in which a few are cut, each left out once
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +88,13 @@ def _left_out(table: tuple, ridge: float) -> float:
 def _table(inputs, predicted, measured, lags, products):
     """Regressors (N, n) over their scales, what the rod leaves (N, q), scales, parts (N,)."""
     rows, left, parts = [], [], []
-    for levels, seen, true in zip(inputs, predicted, measured, strict=True):
+    several = len(inputs) >= _PARTS
+    for trial, (levels, seen, true) in enumerate(zip(inputs, predicted, measured, strict=True)):
         known = np.isfinite(true - seen).all(axis=1)
         rows.append(_regressors(levels, seen, lags, products)[known])
         left.append((true - seen)[known])
-        parts.append((_PARTS * np.arange(len(levels)) // len(levels))[known])
+        times = _PARTS * np.arange(len(levels)) // len(levels)
+        parts.append((np.full(len(levels), trial % _PARTS) if several else times)[known])
     regressors = np.vstack(rows)
     scale = np.maximum(regressors.std(axis=0), 1e-12)
     return regressors / scale, np.vstack(left), scale, np.concatenate(parts)
