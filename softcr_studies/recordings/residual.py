@@ -1,8 +1,8 @@
 """What a rod leaves of recorded motions, learned from inputs and from what the rod predicts.
 
 It is linear in what the rod predicts, in inputs of some times and perhaps in products of inputs;
-how much of it is believed is chosen on trials that were left out, or on parts of a few. Like the rod, it
-knows nothing of what was measured, so it cannot diverge.
+how much of it is believed is chosen on trials that were left out, or on parts of a few. Like the
+rod, it knows nothing of what was measured, so it cannot diverge.
 """
 
 from collections.abc import Sequence
