@@ -57,10 +57,7 @@ ROD, STATIC, MEAN = "rod", "static linear map", "mean pose"
 METHODS = (ROD, *CANDIDATES, STATIC, MEAN)
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts, the longest one first [s]."""
-FIND = (
-    "stiffness,gains,offsets,directions,registration,scale,curves,delay,lag,relaxation,hysteresis,"
-    "creep"
-)
+FIND = "stiffness,gains,offsets,registration,scale,curves,delay,lag,relaxation,hysteresis,creep"
 FITTED, PREDICTED = (
     "what is fitted of the rod, separated by commas",
     "trials to predict, separated by commas",
@@ -112,7 +109,7 @@ class Settings(StudySettings):
     data: str = Field("", description="files of the recording, separated by commas")
     map: str = Field("", description="column map of the file; empty: that of Bruder et al.")
     robot: str = Field("", description="first guess of the robot; empty: of Bruder et al.")
-    find: str = Field(FIND, description=FITTED)
+    find: str = Field("", description=f"{FITTED}; empty: {FIND}, and directions of a given robot")
     hold_out: str = Field(
         "", description=f"{PREDICTED}; empty: every fourth, or the last quarter of each of a few"
     )
@@ -219,7 +216,8 @@ def run(cell: Cell) -> Result:
         "period": fitted[0].period,
     }
     if cell.method == ROD:
-        families = [word.strip() for word in cell.settings.find.split(",")]
+        found = cell.settings.find or (f"{FIND},directions" if cell.settings.robot else FIND)
+        families = [word.strip() for word in found.split(",")]
         unknowns = unknowns_of(robot, families, groups, FAMILIES_IN_MOTION)
         began = perf_counter()
         fit = motion_fit(robot, fitted, groups, unknowns)
