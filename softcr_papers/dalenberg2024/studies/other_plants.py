@@ -36,7 +36,7 @@ from softcr_studies.frame.study import (
 )
 
 _GIVEN = ARRANGEMENTS[0]
-_STEP, _LONGEST = 0.001, 0.015  # of the rod [s], of its elements [m]
+_STEP, _LONGEST = 0.004, 0.015  # of the rod [s], of its elements [m]
 _SETTLING, _LAST = 3.0, 1.0  # before a run, and what counts of it [s]
 _PLACES = np.linspace(0.0, 1.0, 101)  # of E_shape, over the length
 _METHODS = FIXED, "A-PCC, Γ / 1000"
