@@ -45,6 +45,7 @@ from softcr_studies.frame.study import (
     Result,
     Results,
     Row,
+    Seeds,
     Study,
     StudySettings,
 )
@@ -89,6 +90,7 @@ RATIO = "{} over that of the model's equations"
 class Settings(StudySettings):
     """See StudySettings."""
 
+    seeds: Seeds = 3
     samples: int = Field(40_000, ge=100, description="number of samples of a training")
     points: int = Field(5, ge=1, le=100, description="points to reach, others for every seed")
 
