@@ -59,8 +59,8 @@ CLAIMS = (
         "Beyond the paper: on exact rods the same law leaves at most twice the error of its own "
         "robot",
         "valadas2024/other-plants", other_plants.RATIO, bound=2.0,
-        why="a payload and wrong lengths are errors of the feed-forward, which the slow integral of "
-        "shear does not make up for in 5 s",
+        why="a payload and wrong lengths are errors of the feed-forward, for which the slow "
+        "integral of shear does not make up in 5 s",
     ),
     Claim(
         "Beyond the paper: marks are found through a lens, by a tilted camera, to 0.05 mm",
