@@ -15,7 +15,8 @@ LEVELS = (  # from the ground up; rooms of one level import none of each other
 )
 OF_STUDIES = ("softcr_studies", "softcr_papers")  # imported by nothing else
 ENTRY_TO_STUDIES = "softcr_tools.cli"  # the command that starts a study, when it is asked to
-SHARED = "softcr_papers.constant_curvature."  # mathematics that several papers stand on
+# what several papers stand on
+SHARED = ("softcr_papers.constant_curvature.", "softcr_papers.driven_beam")
 WITHOUT_ROS = ("softcr_models", "softcr_simulation")
 
 

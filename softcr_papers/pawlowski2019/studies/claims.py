@@ -5,6 +5,7 @@ from softcr_papers.pawlowski2019.studies import (
     learning,
     lookahead,
     mpc,
+    other_plants,
     quasi_static,
 )
 from softcr_papers.pawlowski2019.studies.columns import COLUMNS, IMPLICIT
@@ -15,6 +16,7 @@ _MPC, _LEARNING, CIRCLE = "pawlowski2019/mpc", "pawlowski2019/learning", "middle
 _PREDICTIVE = tuple(column.name for column in COLUMNS)
 _SCHEME = tuple(column.name for column in IMPLICIT)
 _LEARNT = ("DDPG", "GPS")
+_RATIO = other_plants.RATIO
 LAWS = tuple(
     f"{dynamics.LAW}, {of}" for of in ("E = 100 kPa", "E = 1000 kPa", "steps of 0.05 s",
                                        "steps of 0.1 s")
@@ -99,5 +101,12 @@ CLAIMS = (
     Claim(
         "Policies answer a hundred times faster than real time",
         _LEARNING, learning.RATIO, (learning.ANY,), _LEARNT, bound=0.01,
+    ),
+    Claim(
+        "Beyond the thesis: on exact beams NLSQ and a policy leave at most twice the error of the "
+        "model's own equations",
+        "pawlowski2019/other-plants",
+        (_RATIO.format(other_plants.AROUND), _RATIO.format(other_plants.LEAST)), bound=2.0,
+        why="a length that the filter does not know is the tip's error",
     ),
 )  # fmt: skip

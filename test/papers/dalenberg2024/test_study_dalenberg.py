@@ -8,6 +8,7 @@ from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_papers.dalenberg2024.shape_error import shape_error
 from softcr_papers.dalenberg2024.studies import (
     hardware_experiments,
+    other_plants,
     robot_1,
     robots,
     section_lengths,
@@ -264,3 +265,27 @@ def test_paths_of_table_one_are_pooled_and_runs_are_not():
     steered = [(cell.case_name, cell.method) for cell in cells if cell.case_name[:2] == "II"]
     assert len(set(steered)) == len(steered) == 10
     assert all(isinstance(cell, Cell) for cell in cells)
+
+
+def test_an_exact_arm_is_led_to_a_setpoint_as_the_models_own():
+    """Two seconds: K = 1.5 / s takes the error to a twentieth, of arms with lags a little less."""
+    settings = other_plants.Settings(seconds=2.0)
+    own, exact = (
+        other_plants.run(Cell(plant, FIXED, 0, settings))
+        for plant in (other_plants.OWN, other_plants.OTHERS[1])
+    )
+    for quantity in (other_plants.TIP, other_plants.MEAN):
+        assert exact[quantity] == pytest.approx(own[quantity], rel=0.3)
+    assert own[other_plants.SHAPE] < 0.1 < exact[other_plants.SHAPE]
+    assert exact[other_plants.GONE] == exact[other_plants.LENGTHS] == 0.0
+
+
+def test_a_hanging_exact_arm_sees_its_racks_where_they_are():
+    arm = load_arm("dalenberg_robot2")
+    still = other_plants.ExactArm(other_plants.OTHERS[1], arm)
+    longer = other_plants.ExactArm(other_plants.OTHERS[2], arm)
+    places = still.racks()[:, :3, 3]
+    # its motors do not let it stretch much
+    np.testing.assert_allclose(places[:, 2], [-0.15, -0.30, -0.45], atol=2e-3)
+    np.testing.assert_allclose(longer.racks()[:, 2, 3], [-0.165, -0.30, -0.4575], atol=2e-3)
+    np.testing.assert_allclose(still.points()[[0, -1]], [[0, 0, 0], places[-1]], atol=1e-9)

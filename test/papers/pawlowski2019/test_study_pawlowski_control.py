@@ -9,6 +9,7 @@ from softcr_papers.pawlowski2019.studies import (
     learning,
     lookahead,
     mpc,
+    other_plants,
     quasi_static,
     table_4_1,
     targets,
@@ -17,6 +18,7 @@ from softcr_papers.pawlowski2019.studies.columns import COLUMNS, IMPLICIT, far_s
 from softcr_papers.pawlowski2019.studies.known_state import followed
 from softcr_papers.pawlowski2019.studies.reach import NearOnce
 from softcr_papers.pawlowski2019.studies.robots import floating
+from softcr_simulation.errors.plant_errors import PlantErrors
 from softcr_studies.frame.study import Cell
 from softcr_studies.frame.table import Row, write_table
 
@@ -130,3 +132,37 @@ def test_the_implicit_scheme_follows_a_circle_where_it_is_the_plant():
     found = mpc.lap(IMPLICIT[1], 0.005, 0.3)
     assert found["error"] < 0.02  # % of the length
     assert found["largest"] < 0.05
+
+
+def test_friction_is_between_the_spools_and_the_rod():
+    """Sensors see what is commanded; with half of it in plays, less bends the rod."""
+    robot, errors = floating(), PlantErrors()
+    free, rubbed = (other_plants.FrictionPlant(robot, errors, 0, share) for share in (0.0, 0.5))
+    for plant in (free, rubbed):
+        plant.follow(np.array([0.2, 0.0, 0.0, 0.0]))
+        plant.advance(3.0)
+        spools = plant.measure(0).pressures  # read with 5 mN of noise
+        np.testing.assert_allclose(spools, [0.2, 0.0, 0.0, 0.0], atol=0.025)
+        np.testing.assert_allclose(plant.pressures, [0.2, 0.0, 0.0, 0.0], atol=1e-12)
+    # plays of 5, 10, ... 50 mN keep back half of their mean
+    assert rubbed._acted[0] == pytest.approx(0.2 - 0.5 * 0.0275)
+    tips = [plant.measure(0).true_tip_pose[0, 3] for plant in (free, rubbed)]
+    assert tips[1] / tips[0] == pytest.approx(0.93125, abs=0.01)
+    rubbed.reset()
+    assert rubbed._acting.levels(np.zeros((1, 4)), 0.01) == pytest.approx(np.zeros((1, 4)))
+
+
+@pytest.mark.slow
+def test_nlsq_follows_the_circle_on_an_exact_beam():
+    found = other_plants.run(Cell(other_plants.OTHERS[0], other_plants.NLSQ, 0, None))
+    assert found[other_plants.AROUND] < 0.5
+
+
+def test_a_policy_is_trained_once(tmp_path, monkeypatch):
+    """The cells of a seed find the policy that the first of them left."""
+    settings = other_plants.Settings(samples=200)
+    cell = Cell(other_plants.OWN, other_plants.POLICY, 0, settings, folder=tmp_path)
+    pytest.importorskip("torch")
+    path = other_plants._policy(cell)
+    monkeypatch.setattr(other_plants, "train", None)
+    assert other_plants._policy(cell) == path

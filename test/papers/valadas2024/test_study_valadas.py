@@ -3,8 +3,18 @@
 import numpy as np
 import pytest
 
+from softcr_models.errors import UserError
 from softcr_papers.valadas2024.strain.kinematics import strains_between
-from softcr_papers.valadas2024.studies import exact_rod, fusion, regression, rod_motion
+from softcr_papers.valadas2024.studies import (
+    authors_data,
+    control,
+    exact_rod,
+    fusion,
+    lens,
+    other_plants,
+    regression,
+    rod_motion,
+)
 from softcr_papers.valadas2024.studies.robots import CASES, sine_torques
 from softcr_studies.frame.study import Cell
 
@@ -73,3 +83,96 @@ def test_three_segments_predict_an_exact_rod():
     assert found["segments"] == 3
     assert found["strains kept"] == 100.0
     assert found["tip"] < 1.0
+
+
+def test_the_law_holds_an_exact_rod_as_it_holds_the_papers_robot():
+    settings = other_plants.Settings(hold=2.0)
+    own, exact, lost = (
+        other_plants.run(Cell(plant, control.LEARNED, 0, settings))
+        for plant in (other_plants.OWN, *other_plants.OTHERS[:1], other_plants.OTHERS[-1])
+    )
+    assert exact[other_plants.LOST] == own[other_plants.LOST] == lost[other_plants.LOST] == 0.0
+    assert exact[other_plants.SHAPE] < 2.0 * own[other_plants.SHAPE]
+    assert lost[other_plants.SHAPE] > 1.5 * exact[other_plants.SHAPE]
+    # of an exact rod constant strains are not the shape
+    assert exact[other_plants.TIP] > 1.5 * own[other_plants.TIP]
+
+
+@pytest.mark.parametrize("view", lens.VIEWS, ids=lambda view: view.name)
+def test_a_calibrated_camera_sees_marks_where_they_are(view):
+    pytest.importorskip("cv2")
+    found = lens.run(Cell(view, lens.CALIBRATED, 0, lens.Settings(frames=2)))
+    assert found[lens.POSITION] < 0.03
+    ideal = lens.run(Cell(view, lens.IDEAL, 0, lens.Settings(frames=2)))
+    assert (ideal[lens.POSITION] > 0.05) == (view is not lens.VIEWS[0])
+
+
+def test_without_the_board_in_the_first_image_a_line_says_so():
+    cv2 = pytest.importorskip("cv2")
+    camera = lens.lens_camera(lens.Camera.of_robot(0.17), lens.VIEWS[-1], 0.0)
+    images = [lens.render_board(camera, lens.Board())] * 6
+    lens.calibrated(images, camera, lens.Board())
+    empty = np.full_like(images[0], 255)
+    assert cv2.countNonZero(empty) == empty.size
+    with pytest.raises(UserError, match=r"^calibration: the board is seen in 5 of 6 images"):
+        lens.calibrated([empty, *images[1:]], camera, lens.Board())
+
+
+@pytest.fixture(scope="module")
+def like_the_authors(tmp_path_factory):
+    """A folder with a motion, a test and a rollout of case 1 that are ours, in their format."""
+    folder, case = tmp_path_factory.mktemp("authors"), CASES[0]
+    robot = case.training(0)
+    torques, strains = case.test(Cell(case, "", 0, None))
+    ones = np.repeat(strains[:-1], 10, axis=0)
+    ones[::10] = strains[:-1]
+    files = {
+        "training/cv/X.npy": np.concatenate([robot.strains, robot.rates], axis=-1),
+        "training/cv/Tau.npy": robot.motion.torques,
+        "validation/sinusoidal_actuation/X_val.npy": np.concatenate([ones, 0 * ones], -1)[None],
+        "validation/sinusoidal_actuation/Tau_val.npy": np.repeat(torques, 10, axis=0)[None],
+    }
+    motions = folder / authors_data._MOTIONS / "ns-1_dof-3"
+    rollouts = folder / authors_data._ROLLOUTS / "ns-1" / "sinusoidal_actuation"
+    rollouts.mkdir(parents=True)
+    for name, values in files.items():
+        (motions / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(motions / name, values)
+    np.save(rollouts / "ns-1_q_true.npy", 0.0 * ones.T)
+    np.save(rollouts / "ns-1_q_pred.npy", 0.0 * ones.T + np.array([[0.0], [0.0], [0.01]]))
+    return folder
+
+
+def test_the_authors_files_are_scored(like_the_authors):
+    settings = authors_data.Settings(data=str(like_the_authors))
+    case = authors_data.CASES[0]
+    found = authors_data.run(Cell(case, authors_data.ROLLOUT, 0, settings))
+    assert found[authors_data.TIP] == pytest.approx(1.0)  # a hundredth of 100 mm
+    assert found[authors_data.ANGLE] == 0.0
+    found = authors_data.run(Cell(case, authors_data.LEARNED, 0, settings))
+    assert found[authors_data.TIP] < 0.1
+
+
+def test_files_that_are_not_the_authors_are_named(like_the_authors, tmp_path):
+    def run(folder):
+        settings = authors_data.Settings(data=str(folder))
+        return authors_data.run(Cell(authors_data.CASES[0], authors_data.ROLLOUT, 0, settings))
+
+    with pytest.raises(UserError, match=r"q_pred.npy is missing; clone github.com/mstoelzle/pcs-r"):
+        run(tmp_path)
+    path = authors_data._ROLLOUTS / "ns-1" / "sinusoidal_actuation" / "ns-1_q_pred.npy"
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_bytes(b"no array")
+    with pytest.raises(UserError, match=r"q_pred.npy is no array of numbers$"):
+        run(tmp_path)
+    np.save(tmp_path / path, np.zeros((2, 7000)))
+    with pytest.raises(UserError, match=r"q_pred.npy: must have shape \(3, 7000\)$"):
+        run(tmp_path)
+
+
+def test_trajectories_of_marks_are_put_in_the_order_of_the_strains():
+    poses = np.random.default_rng(0).normal(size=(8, 5, 21, 3))
+    order = [3, 1, 0, 2, 7, 6, 5, 4]
+    np.testing.assert_array_equal(authors_data._in_order(poses[order], poses), poses)
+    with pytest.raises(UserError, match="are not those of the strains"):
+        authors_data._in_order(np.repeat(poses[:1], 8, axis=0), poses)
