@@ -2,6 +2,7 @@
 held out; a candidate that is lost does not end the search."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,6 +126,20 @@ def test_a_true_start_mends_what_the_model_has_wrong():
     first = np.nanmean(distances(near - measured)[:, 0])
     assert first < 0.5 * whole
     assert np.nanmean(distances(near - measured)) < 0.7 * whole
+
+
+def test_a_true_start_keeps_what_lasts():
+    """The cameras' frame is 30 mm beside that of the fit, and errors are soon forgotten."""
+    robot = load_robot("licher2025")
+    motion, groups = recorded(robot, {}, 3), tip_of(robot)
+    moved_by = {name: values + [0.03, 0.0, 0.0] for name, values in motion.outputs.items()}
+    simulation = Simulation(robot, [replace(motion, outputs=moved_by)], groups)
+    known = simulation.from_true_starts(
+        actuation_as(robot, {}), {"tip position": 1e-3}, 0.05, 0.5, 0.5, pushed=False
+    )
+    off = distances(np.subtract(*known))[:, -1, 0]
+    assert off[0] < 0.7 * 0.03
+    assert off[-1] < 0.3 * 0.03
 
 
 @pytest.mark.later

@@ -51,6 +51,7 @@ _SEEN_TO = 3e-3  # how well a rod agrees with what is seen there [m]
 _PAST = 1.5  # measured before a start that its state is fitted to [s]
 _RECENT = 0.1  # of them, e-folding time of their weights [s]
 _LAST = 0.02  # likewise, of what predictions are moved by [s]
+_LASTS, _DOUBT = 10.0, 2.0  # e-folding time of errors that last; of their prior, that is none [s]
 _AHEAD = 2.0  # is predicted, to choose how a true start is used [s]
 _OFF = 0.1  # of an input's range: how far what acts may be off at a start
 
@@ -386,7 +387,9 @@ class Simulation:
         At each start a rod has run from the beginning of its trial; if it is pushed, then for
         `_PAST` under inputs that are off by what makes it agree best with the samples of that time,
         most with the last ones. By as much as it is off there its predictions are moved. Afterwards
-        inputs and predictions are less and less off, as errors of whole trials are forgotten.
+        inputs and predictions are less and less off, as errors of whole trials are forgotten; but
+        without a push predictions stay off by what has lasted for seconds, as where cameras were
+        moved.
 
         Args:
             actuation: that is judged.
@@ -404,7 +407,8 @@ class Simulation:
         past, ahead = max(2, round(_PAST / period)), max(1, round(horizon / period))
         step = max(1, round(every / period))
         rows = list(range(past, max(map(len, self.motions)) - past - ahead, step))
-        _, path = self.along([actuation], self.whole, kept=rows)
+        (seen_whole,), path = self.along([actuation], self.whole, kept=rows)
+        off_whole = self.measured(self.whole) - seen_whole
         places = [
             (number, k)
             for number, motion in enumerate(self.motions)
@@ -439,8 +443,11 @@ class Simulation:
         weights = np.exp(-period * np.arange(past, -1, -1) / _LAST)
         last = weights[:, None, None] * np.isfinite(left)
         mean = np.sum(last * np.nan_to_num(left), axis=1) / np.maximum(last.sum(axis=1), 1e-9)
-        found = found[:, past + 1 :] + mean[:, None] * shape[past + 1 :, :, None]
-        return found, measured[:, past + 1 :]
+        lasting = np.zeros_like(mean)
+        if not pushed:
+            lasting[:] = [_lasting(off_whole[n, : rows[k] + past + 1], period) for n, k in places]
+        moved = lasting[:, None] + (mean - lasting)[:, None] * shape[past + 1 :, :, None]
+        return found[:, past + 1 :] + moved, measured[:, past + 1 :]
 
 
 class _Search:
@@ -586,6 +593,16 @@ class _Search:
             except UserError:  # no robot is like that
                 made.append(None)
         return self._simulation.along(made, self.windows)[0]
+
+
+def _lasting(off: np.ndarray, period: float) -> np.ndarray:
+    """(G, 3) what lasts of errors (T, G, 3) so long apart [s]: their mean, of the last ones most,
+    as if `_DOUBT` without any had been seen as well."""
+    weights = np.exp(-period * np.arange(len(off) - 1, -1, -1) / _LASTS)[:, None, None]
+    weights = weights * np.isfinite(off)
+    total = weights.sum(axis=0) + _DOUBT / period
+    mean: np.ndarray = (weights * np.nan_to_num(off)).sum(axis=0) / total
+    return mean
 
 
 def _rms(values: np.ndarray) -> np.ndarray:
