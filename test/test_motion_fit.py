@@ -133,8 +133,6 @@ def test_a_true_start_keeps_what_lasts():
     robot = load_robot("licher2025")
     motion, groups = recorded(robot, {}, 3), tip_of(robot)
     moved_by = {name: seen + np.array([0.03, 0, 0]) for name, seen in motion.outputs.items()}
-        name: values + np.array([0.03, 0.0, 0.0]) for name, values in motion.outputs.items()
-    }
     simulation = Simulation(robot, [replace(motion, outputs=moved_by)], groups)
     known = simulation.from_true_starts(
         actuation_as(robot, {}), {"tip position": 1e-3}, 0.05, 0.5, 0.5, pushed=False
