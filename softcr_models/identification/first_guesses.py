@@ -12,11 +12,8 @@ from softcr_models.identification.measured_groups import Group, seen
 from softcr_models.identification.unknowns import Unknown
 from softcr_models.prediction import RodPrediction
 
-STARTS = 12
-"""First guesses that are tried."""
-LIKELY = 0.5
-"""How far they are drawn, of the priors' deviations."""
 _RIDGE = 1e-3  # of the linear map of the inputs, of their variance
+_SMALL = 0.5  # angles that a search finds from zero [rad]
 _SHARE = 0.1  # of the inputs' deviations: small, and far above rounding
 
 
@@ -39,7 +36,8 @@ def turned(
             else the base, `base_turn_z`.
 
     Returns:
-        (P,) angles [rad]; zeros of all else, and where a coordinate across the axis was never seen.
+        (P,) angles [rad]; zeros of all else, where a coordinate across the axis was never seen, and
+        where all angles are so small that a search gets there itself.
 
     Raises:
         EquilibriumError: the rod has no steady state under the mean inputs.
@@ -64,4 +62,4 @@ def turned(
         found[names.index(name)] = np.angle(turns[k])
     if not own:
         found[names.index("base_turn_z")] = np.angle(turns.sum())
-    return found
+    return found if np.abs(found).max() > _SMALL else np.zeros(len(unknowns))

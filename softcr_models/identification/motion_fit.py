@@ -17,7 +17,7 @@ import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import Actuation, actuation_as
-from softcr_models.identification.first_guesses import LIKELY, STARTS, turned
+from softcr_models.identification.first_guesses import turned
 from softcr_models.identification.identifiable import content_of
 from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Work
@@ -34,6 +34,9 @@ RUN_IN, JUDGED = 1.5, 4.0
 MOST_WINDOWS, LANES = 150, 1500
 """So many are fitted to, and fewer of many unknowns, so that a derivative has so many lanes; a
 third of them while a search is far from its end."""
+STARTS = 12
+"""First guesses that are tried, drawn from the priors but for one."""
+_LIKELY = 0.5  # of the priors' deviations: how far they are drawn
 _CORRELATED = 0.25  # errors so far apart count as independent [s]
 _JUDGED_EVERY = 0.05  # in windows that are fitted to [s]
 _ROUNDS = 2  # of estimated noise
@@ -493,7 +496,7 @@ class _Search:
     def first(self, draws: np.random.Generator) -> np.ndarray:
         """(P,) where a search should begin: the best of some first guesses."""
         factors = np.array([each.unit == FACTOR for each in self.unknowns])
-        spread = LIKELY * factors * self._priors
+        spread = _LIKELY * factors * self._priors
         guesses = spread * draws.standard_normal((STARTS, len(self.unknowns)))
         guesses[0] = 0.0
         turned_by = np.zeros(len(self.unknowns))

@@ -16,10 +16,10 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 
 from softcr_models.errors import UserError
-from softcr_models.identification.first_guesses import LIKELY, STARTS, turned
+from softcr_models.identification.first_guesses import turned
 from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Recording, stacked
-from softcr_models.identification.unknowns import FACTOR, Fit, Recorded, Unknown, recorded_as
+from softcr_models.identification.unknowns import Fit, Recorded, Unknown, recorded_as
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
@@ -56,7 +56,6 @@ def prior_fit(
     groups: Sequence[Group],
     unknowns: Sequence[Unknown],
     tell: Callable[[float], None] = lambda share: None,
-    seed: int = 0,
 ) -> PriorFit:
     """The most probable values of unknowns.
 
@@ -66,10 +65,9 @@ def prior_fit(
         groups: of it that are fitted to.
         unknowns: that are looked for.
         tell: told the share that is done.
-        seed: of the first guesses.
     """
     search = _Search(robot, recording, tuple(groups), tuple(unknowns))
-    values = search.first(np.random.default_rng(seed))
+    values = search.first()
     for number in range(_ROUNDS):
         # rows that were lost get another chance
         values, states = search.best(values, search.states(values, None))
@@ -172,31 +170,23 @@ class _Search:
         names = (each.name for each in self.unknowns)
         return dict(zip(names, values.tolist(), strict=True))
 
-    def first(self, draws: np.random.Generator) -> np.ndarray:
-        """(P,) where a search should begin: the best of some first guesses, half of them drawn from
-        the priors, and half turned as the recording says."""
-        factors = np.array([each.unit == FACTOR for each in self.unknowns])
-        guesses = draws.standard_normal((STARTS, len(self.unknowns))) * factors * self._priors
-        guesses *= LIKELY
-        guesses[:2], turned_by = 0.0, np.zeros(len(self.unknowns))
+    def first(self) -> np.ndarray:
+        """(P,) where a search should begin: at the guess, or turned as the recording says."""
+        begin = np.zeros(len(self.unknowns))
         group = next((each for each in self.groups if each.unit == "m"), None)
-        if group is not None:
-            measured = self._measured.reshape(len(self._inputs), len(self.groups), 3)
-            model = RodPrediction(_rod(self._robot), single_precision=False)
-            with suppress(EquilibriumError):
-                seen_at = measured[:, self.groups.index(group)]
-                turned_by = turned(model, group, self._inputs, seen_at, self.unknowns)
-        guesses[1::2] += turned_by
-        costs = np.full(STARTS, np.inf)
-        for k, values in enumerate(guesses):
-            self.centre = turned_by * (k % 2)
-            with suppress(UserError):  # no robot is like that
-                residual = self._residual(values, self.states(values, None))
-                costs[k] = residual @ residual
-        best = int(np.argmin(costs))
-        self.centre = turned_by * (best % 2)
-        begin: np.ndarray = guesses[best]
-        return begin
+        if group is None:
+            return begin
+        measured = self._measured.reshape(len(self._inputs), len(self.groups), 3)
+        seen_at = measured[:, self.groups.index(group)]
+        model, costs = RodPrediction(_rod(self._robot), single_precision=False), []
+        with suppress(EquilibriumError):
+            begin = turned(model, group, self._inputs, seen_at, self.unknowns)
+        for values in (begin, 0.0 * begin):
+            self.centre = values
+            residual = self._residual(values, self.states(values, None))
+            costs.append(residual @ residual)
+        self.centre = begin if costs[0] < costs[1] else 0.0 * begin
+        return self.centre
 
     def estimate_noise(self, values: np.ndarray, states: np.ndarray) -> None:
         """From what values (P,) leave of each group, at states (T, nx)."""
