@@ -27,7 +27,7 @@ def test_rests_that_were_held_out_are_predicted(tmp_path, capsys):
     assert float(off["plate_1"]) < 12.0
 
 
-@pytest.mark.later
+@pytest.mark.slow
 def test_the_command_in_the_head_of_the_robot_finds_it(tmp_path):
     path = config_directory() / "robots" / "asu_two_segments.yaml"
     lines = [line.removeprefix("#").strip() for line in path.read_text("utf-8").splitlines()]
