@@ -181,6 +181,8 @@ class _Search:
         model, costs = RodPrediction(_rod(self._robot), single_precision=False), []
         with suppress(EquilibriumError):
             begin = turned(model, group, self._inputs, seen_at, self.unknowns)
+        if not begin.any():
+            return begin
         for values in (begin, 0.0 * begin):
             self.centre = values
             residual = self._residual(values, self.states(values, None))
