@@ -13,6 +13,7 @@ from softcr_models.robots.robot import Robot
 from softcr_models.rod import stepper
 from softcr_models.rod.statics import EquilibriumError
 from softcr_models.rod.stepper import Run
+from softcr_studies.robustness.random_robots import random_robot_content
 
 PERIOD = 1 / 70
 FINE = 1e-4  # sub-steps of the reference [s]
@@ -74,70 +75,9 @@ def test_a_shipped_robot_goes_to_its_limit_at_its_rate(name):
         assert error(rod, double[1], expected) < 0.03
 
 
-def random_robot(seed):
-    """A steel wire of 0.2 mm, a silicone arm of 30 mm, or what is between, and how it is driven.
-
-    One to four segments, with tendons or chambers that bend one by up to 2.5 rad in as little as
-    50 ms.
-    """
-    random = np.random.default_rng((20, seed))
-
-    def between(low, high):
-        return float(np.exp(random.uniform(np.log(low), np.log(high))))
-
-    diameter = between(2e-4, 3e-2)
-    ranges = ((2e-3, 1e9, 2e11), (8e-3, 1e6, 1e9), (1.0, 5e4, 2e6))
-    modulus = next(between(low, high) for most, low, high in ranges if diameter < most)
-    density = 7800.0 if modulus > 5e10 else 1100.0
-    chambers = diameter > 8e-3 and random.random() < 0.6
-    count = int(random.integers(1, 5))
-    lever = (0.4 if diameter > 4e-3 else float(random.uniform(2, 8))) * diameter
-    area, second_moment = np.pi / 4 * diameter**2, np.pi / 64 * diameter**4
-    longest = 40 if diameter > 4e-3 else 120
-    segments = [
-        {
-            "name": f"s{k}", "length": float(random.uniform(8, longest)) * diameter,
-            "outer_diameter": diameter, "inner_diameter": 0.0, "density": density,
-            "bending_compliance": 1.0 / (modulus * second_moment),
-            "dilatation_compliance": 1.0 / (modulus * area),
-            "relaxation_times": [between(5e-4, 1e-2)] * 6,
-            "routing_radius": max(1.01 * lever, 0.5 * diameter),
-        }
-        for k in range(count)
-    ]  # fmt: skip
-    moment = random.uniform(0.3, 2.5) * modulus * second_moment
-    moment /= min(segment["length"] for segment in segments)
-    duration = between(0.05, 0.5)
-    chamber_area = 0.06 * area
-    actuators = []
-    for k in range(count):
-        for i in range(3):
-            place = {"name": f"a{k}{i}", "angle": 2 * np.pi / 3 * i, "to": f"s{k}"}
-            if chambers:
-                section = {"area": chamber_area, "lever_arm": 0.3 * diameter, "from": f"s{k}"}
-                actuators.append({"type": "chamber", **place, **section})
-            else:
-                actuators.append({"type": "tendon", **place, "lever_arm": lever})
-    content = {
-        "type": "rod", "name": f"random{seed}", "segments": segments, "actuators": actuators,
-        "tip_mass": 0.1 * density * area * segments[-1]["length"], "tip_mass_fraction": 0.2,
-        "sensor_to_base_cap": 0.0, "base_cap_length": 0.0, "tip_cap_length": 0.0,
-        "base_orientation": random.uniform(-np.pi, np.pi, 3).tolist(),
-        "gravity": 9.81, "gravity_subintervals": 4, "gravity_strain_point": 0.5,
-    }  # fmt: skip
-    most = moment / (0.3 * diameter * chamber_area if chambers else lever)
-    limits = {"minimum": 0.0, "maximum": most, "maximum_rate": most / duration}
-    if chambers:
-        content |= {"pressure_limits": limits, "pressure_lag": {"gain": 20.0, "pole": 20.0}}
-    else:
-        model = "exact" if random.random() < 0.5 else "constant"
-        content |= {"tension_limits": limits, "tendon_model": model}
-    return Robot.model_validate(content)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_random_robot_is_right_or_refused(seed):
-    robot = random_robot(seed)
+    robot = Robot.model_validate(random_robot_content(seed))
     rod = CosseratRod(robot, 4)
     try:
         start = rod.equilibrium(np.zeros(rod.input_size))
