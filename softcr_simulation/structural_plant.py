@@ -197,8 +197,10 @@ class StructuralPlant:
         """
         errors, robot = self.errors, self.rod.robot
         noises = {"tip_noise_mm": 1e3 * self._camera.noise}
-        name = "tension_noise_n" if robot.tendons else "pressure_noise_pa"
-        noises[name] = self._reading_size
+        if robot.chambers:
+            noises["pressure_noise_pa"] = self._noises.pressure
+        if robot.tendons:
+            noises["tension_noise_n"] = self._noises.tension
         return {
             "plant_model": "beam",
             "plant_mismatch": {
@@ -256,14 +258,10 @@ class StructuralPlant:
 
     def _read(self) -> np.ndarray:
         """(m,) readings of pressures [Pa], tensions [N]."""
-        noise = self._reading_size * self._reading_noise.standard_normal(self.rod.input_size)
+        sizes = np.array([getattr(self._noises, each) for each in self.rod.robot.quantities])
+        noise = sizes * self._reading_noise.standard_normal(self.rod.input_size)
         read: np.ndarray = self._gain * self.pressures + self._bias + noise
         return read
-
-    @property
-    def _reading_size(self) -> float:
-        """Standard deviation of a reading's noise [Pa], [N]."""
-        return self._noises.tension if self.rod.robot.tendons else self._noises.pressure
 
     def _felt(self) -> np.ndarray:
         sizes = np.repeat([self._noises.force, self._noises.moment], 3)

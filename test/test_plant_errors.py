@@ -6,6 +6,8 @@ import pytest
 from softcr_models import UserError, load_robot
 from softcr_models.files.yaml_files import validated
 from softcr_simulation.errors.plant_errors import (
+    DETAILS,
+    MODEL_ERRORS,
     PlantErrors,
     about_field,
     available_plant_errors,
@@ -13,6 +15,8 @@ from softcr_simulation.errors.plant_errors import (
     require_meaning,
 )
 from softcr_simulation.errors.presets import errors_of
+from softcr_simulation.plant import SimulatedPlant
+from softcr_simulation.structural_plant import StructuralPlant
 
 ROBOT = load_robot("licher2025")
 
@@ -62,8 +66,12 @@ def test_presets_load_and_typical_ones_lie_within_the_spreads():
             {"payload_mass": 0.02, "payload_picked_up": 3, "payload_dropped": 2},
             "payload_dropped 2 must be after payload_picked_up 3",
         ),
-        ({"payload_dropped": 2}, "payload_dropped 2: payload_mass is 0, there is nothing to end"),
-        ({"tip_force_until": 2}, "tip_force_until 2: tip_force is 0, there is nothing to end"),
+        (
+            {"payload_dropped": 2},
+            "payload_dropped 2: payload_mass is 0, it would be without effect",
+        ),
+        ({"tip_force_until": 2}, "tip_force_until 2: tip_force is 0, it would be without effect"),
+        ({"outlier_size": 0.1}, "outlier_size 0.1: outlier_share is 0, it would be without effect"),
     ],
 )
 def test_what_cannot_be_is_one_line(content, said):
@@ -151,3 +159,88 @@ def test_groups_are_chosen():
     errors = PlantErrors.draw(np.random.default_rng(1), ROBOT, ("calibration", "events"))
     groups = {about_field(name).group for name in errors.changed()}
     assert groups == {"calibration", "events"}
+
+
+def driven_by_both():
+    """A robot with a chamber and a tendon, whose lengths are measured."""
+    robot = load_robot("tendon_arm")
+    chamber = load_robot("licher2025").actuators[0].model_dump(by_alias=True)
+    tendons = [each.model_dump(by_alias=True) for each in robot.actuators]
+    return robot.replace(
+        actuators=[*tendons, chamber | {"name": "c1", "lever_arm": 0.002, "area": 1e-5}],
+        pressure_limits={"minimum": 0.0, "maximum": 1e4, "maximum_rate": 1e6},
+        pressure_lag={"gain": 20.0, "pole": 20.0},
+        tension_lag={"gain": 20.0, "pole": 20.0},
+        sensors=[
+            *(each.model_dump() for each in robot.sensors if each.type != "pressure"),
+            {"type": "pressure", "noise": 50.0},
+            {"type": "tendon_length", "noise": 1e-4},
+        ],
+    )
+
+
+def error_alone(name):
+    """Errors of one field and of those that it needs, and the errors without it."""
+    declared, about = PlantErrors.model_fields[name].default, about_field(name)
+    value = about.spread[1] if about.spread else 0.1 * about.high
+    if about.high == 1.0 and about.unit == "-" and about.low == 0.0:
+        value = 0.9
+    if value == declared:
+        value = about.spread[0]
+    others = {}
+    if name in DETAILS:
+        owner = DETAILS[name]
+        three = isinstance(PlantErrors.model_fields[owner].default, tuple)
+        value = 0.05 if about.unit == "s" else value  # within the run
+        others[owner] = [0.02] * 3 if three else 0.02 if owner == "payload_mass" else 0.9
+    if name.startswith("creep"):  # two fields of equal length
+        others = {"creep_share": 0.4, "creep_time": 1.0}
+        value = 2.0 * others[name]
+    if isinstance(declared, tuple) and not about.each:
+        value = [value] * len(declared)
+    return PlantErrors(**others | {name: value}), PlantErrors(**others)
+
+
+def samples(plant):
+    """All that is measured while inputs rise, move by less than a dead band, and fall."""
+    swing = plant.inputs.high - plant.inputs.low
+    uneven = np.linspace(0.2, 0.4, len(swing))
+    for step in range(9):
+        target = plant.inputs.low + (uneven * swing if step < 3 else 0.0)
+        if 3 <= step < 5:
+            target = plant.pressures + 0.001 * swing
+        plant.follow(target)
+        plant.advance(1 / 70)
+        found = plant.measure(step)
+        seen = np.zeros(0) if found.tip_pose is None else found.tip_pose
+        yield from (found.pressures, found.wrench, found.true_tip_pose, seen, found.tendon_lengths)
+
+
+@pytest.mark.parametrize("name", ["licher2025", "tendon_arm", "asl_trunk", "both"])
+@pytest.mark.parametrize("kind", [SimulatedPlant, StructuralPlant])
+def test_each_error_that_a_robot_may_have_changes_its_run(name, kind):
+    """Of every kind of actuator; what would be without effect is refused in a line."""
+    robot = driven_by_both() if name == "both" else load_robot(name)
+    if kind is StructuralPlant and robot.motors:
+        pytest.skip("a plant with errors knows no motors")
+    runs, refused = {}, []
+
+    def run_of(errors):
+        if errors not in runs:
+            runs[errors] = list(samples(kind(robot, errors, intervals=3)))
+        return runs[errors]
+
+    for field in PlantErrors.model_fields if kind is StructuralPlant else sorted(MODEL_ERRORS):
+        errors, without = error_alone(field)
+        try:
+            require_meaning(errors, robot)
+        except UserError:
+            refused.append(field)
+            continue
+        pairs = zip(run_of(errors), run_of(without), strict=True)
+        assert not all(np.array_equal(one, other) for one, other in pairs), field
+    quantities = {each: f"{each}_noise" in refused for each in ("pressure", "tension")}
+    assert quantities == {each: each not in robot.quantities for each in quantities}
+    for each in refused:
+        if each.endswith("_noise"):
+            require_meaning(PlantErrors.noiseless(), robot)

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from softcr_models.errors import UserError
 from softcr_models.files.number_types import Finite
 from softcr_models.files.yaml_files import available, load_yaml
-from softcr_models.robots.parts import Data
+from softcr_models.robots.parts import Data, TendonLengthSensor
 from softcr_models.robots.robot import Robot
 
 FOLDER = "plant_errors"
@@ -319,17 +319,18 @@ class PlantErrors(Data):
             )
         if sum(self.creep_share) > 0.95:
             raise ValueError(f"creep_share adds up to {sum(self.creep_share):g}: at most 0.95")
-        self._require_order("payload_dropped", "payload_picked_up", "payload_mass")
-        self._require_order("tip_force_until", "tip_force_from", "tip_force")
+        for name, other in DETAILS.items():
+            if name in self.changed() and not np.any(getattr(self, other)):
+                raise ValueError(
+                    f"{name} {getattr(self, name):g}: {other} is 0, it would be without effect"
+                )
+        self._require_order("payload_picked_up", "payload_dropped")
+        self._require_order("tip_force_from", "tip_force_until")
         return self
 
-    def _require_order(self, end: str, begin: str, what: str) -> None:
-        last, first = getattr(self, end), getattr(self, begin)
-        if last is None:
-            return
-        if not np.any(getattr(self, what)):
-            raise ValueError(f"{end} {last:g}: {what} is 0, there is nothing to end")
-        if last <= first:
+    def _require_order(self, begin: str, end: str) -> None:
+        first, last = getattr(self, begin), getattr(self, end)
+        if last is not None and last <= first:
             raise ValueError(f"{end} {last:g} must be after {begin} {first:g}")
 
     def of_inputs(self, name: str, robot: Robot) -> np.ndarray:
@@ -405,6 +406,14 @@ def about_field(name: str) -> About:
     return About(**extra["about"])
 
 
+DETAILS = {
+    "hysteresis_radius_min": "hysteresis_share", "hysteresis_radius_max": "hysteresis_share",
+    "outlier_size": "outlier_share",
+    "payload_picked_up": "payload_mass", "payload_dropped": "payload_mass",
+    "tip_force_from": "tip_force", "tip_force_until": "tip_force",
+}  # fmt: skip
+"""Fields that say more about another one, which must not be 0."""
+
 _NOISES = tuple(name for name in PlantErrors.model_fields if name.endswith("_noise"))
 
 MODEL_ERRORS = frozenset(_NOISES) | {
@@ -418,7 +427,7 @@ _OF_PRESSURES = {
     name
     for name in PlantErrors.model_fields
     if about_field(name).group == "pressure" or about_field(name).unit == "Pa"
-} | {"hysteresis_share", "creep_share", "creep_time"}
+} - {"tension_noise"} | {"hysteresis_share", "creep_share", "creep_time"}
 
 
 def meaningless_fields(robot: Robot) -> dict[str, str]:
@@ -426,6 +435,12 @@ def meaningless_fields(robot: Robot) -> dict[str, str]:
     found: dict[str, str] = {}
     if robot.tendons:
         found |= dict.fromkeys(_OF_PRESSURES, "is of chambers, and the robot has tendons")
+        if robot.chambers:
+            del found["pressure_noise"]  # every reading has the noise of its own kind
+    if "tension" not in robot.quantities:
+        found["tension_noise"] = "the robot has no tensions"
+    if not any(isinstance(each, TendonLengthSensor) for each in robot.sensors):
+        found["tendon_length_noise"] = "the robot has no sensor of its tendons' lengths"
     if not robot.tip_mass:
         found["tip_mass_fraction"] = "the robot's tip_mass is 0"
         if robot.payload is None:
@@ -434,14 +449,14 @@ def meaningless_fields(robot: Robot) -> dict[str, str]:
 
 
 def require_meaning(errors: PlantErrors, robot: Robot) -> None:
-    """Refuse errors that a robot cannot have.
+    """Refuse errors that a robot cannot have. A sensor that it has not may be without noise.
 
     Raises:
         UserError: one line with the field, the robot and the reason.
     """
     meaningless = meaningless_fields(robot)
-    for name in errors.changed():
-        if name in meaningless:
+    for name, value in errors.changed().items():
+        if name in meaningless and not (name in _NOISES and value == 0.0):
             raise UserError(
                 f"plant errors: {name}: is not allowed for robot {robot.name}: {meaningless[name]}"
             )
