@@ -164,10 +164,11 @@ class ModelEstimatorSettings(FilterSettings):
         json_schema_extra=_HIDDEN,
     )
     position_noise: float = Field(
-        default=2e-4,
-        gt=0.0,
+        default=0.0,
+        ge=0.0,
         le=0.1,
-        description="standard deviation of measured positions",
+        description="standard deviation of measured positions; 0: that of each sensor in the robot "
+        "file, and 2e-4 where it says 0",
         json_schema_extra={"unit": "m", **_LIVE},
     )
     rotation_noise: float = Field(
@@ -178,24 +179,27 @@ class ModelEstimatorSettings(FilterSettings):
         json_schema_extra={"unit": "rad", **_LIVE},
     )
     tendon_length_noise: float = Field(
-        default=2e-4,
-        gt=0.0,
+        default=0.0,
+        ge=0.0,
         le=0.1,
-        description="standard deviation of measured lengths of tendons",
+        description="standard deviation of measured lengths of tendons; 0: that of the robot file, "
+        "and 2e-4 where it says 0",
         json_schema_extra={"unit": "m", **_LIVE},
     )
     wrench_force_noise: float = Field(
-        default=0.02,
-        gt=0.0,
+        default=0.0,
+        ge=0.0,
         le=10.0,
-        description="standard deviation of forces measured below the base",
+        description="standard deviation of forces measured below the base; 0: that of the robot "
+        "file, and 0.02 where it says 0",
         json_schema_extra={"unit": "N", **_LIVE},
     )
     wrench_moment_noise: float = Field(
-        default=1e-3,
-        gt=0.0,
+        default=0.0,
+        ge=0.0,
         le=1.0,
-        description="standard deviation of moments measured below the base",
+        description="standard deviation of moments measured below the base; 0: that of the robot "
+        "file, and 1e-3 where it says 0",
         json_schema_extra={"unit": "N m", **_LIVE},
     )
     measurement_noises: Mapping[str, _Positive | tuple[_Positive, ...]] = Field(

@@ -8,6 +8,7 @@ import numpy as np
 from softcr_estimation.context import EstimationContext
 from softcr_estimation.estimator_settings import EVERYTHING, ModelEstimatorSettings
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator
+from softcr_estimation.sensors.measurements import noises_of_outputs
 from softcr_estimation.tip_force import TipForceSearch, estimates_tip_force
 from softcr_models.errors import UserError
 from softcr_models.robots.robot import Robot
@@ -143,8 +144,11 @@ def _settings_for(
     estimates_force = estimates_tip_force([each.name for each in context.model.parameters])
     if parameters != (EVERYTHING,) and estimates_force:
         parameters = (*(name for name in parameters if name not in TIP_FORCE), *TIP_FORCE)
+    of_file = getattr(context.robot, "output_noises", {})
+    noises = noises_of_outputs(settings, context.model.outputs, of_file)
     return settings.model_copy(
         update={
+            "measurement_noises": noises | dict(settings.measurement_noises),
             "parameters": parameters,
             "initial_state_deviation": settings.initial_state_deviation
             or _usual_deviation(context.robot),

@@ -11,14 +11,54 @@ from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_models.model import Kind, OutputInfo
 from softcr_models.rod.description import TENDON_LENGTHS
 
+_UNTOLD = {
+    "position_noise": 2e-4, "tendon_length_noise": 2e-4, "wrench_force_noise": 0.02,
+    "wrench_moment_noise": 1e-3,
+}  # fmt: skip
+"""Where neither settings nor robot file say a noise [m], [N], [N m]."""
+
+_WRENCH = ("wrench_force_noise", "wrench_moment_noise")
+
+
+def noises_of_outputs(
+    settings: ModelEstimatorSettings,
+    outputs: Mapping[str, OutputInfo],
+    of_file: Mapping[str, tuple[float, ...]],
+) -> dict[str, tuple[float, ...]]:
+    """Noises of the outputs that the sensors of a robot's file measure.
+
+    Args:
+        settings: whose noises count where they are not 0.
+        outputs: of the model.
+        of_file: output -> standard deviations of its sensor, as `Robot.output_noises` has them.
+
+    Returns:
+        Output -> standard deviation of each kind of coordinate, as `Measurements` has them.
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    for name in of_file.keys() & outputs.keys():
+        kind, told = outputs[name].kind, of_file[name]
+        names = _WRENCH if kind == "wrench" else ("position_noise",)
+        if name == TENDON_LENGTHS:
+            names = ("tendon_length_noise",)
+        numbers = (_number(settings, *each) for each in zip(names, told, strict=True))
+        found[name] = (*numbers, *([settings.rotation_noise] * (kind == "pose")))
+    return found
+
+
+def _number(settings: ModelEstimatorSettings, name: str, of_file: float = 0.0) -> float:
+    number: float = getattr(settings, name) or of_file or _UNTOLD[name]
+    return number
+
 
 def _usual_noises(settings: ModelEstimatorSettings) -> dict[Kind, tuple[float, ...]]:
     """Of each kind of output, where the settings do not name it; a vector has no usual noise."""
+    position = _number(settings, "position_noise")
     return {
-        "pose": (settings.position_noise, settings.rotation_noise),  # [m], [rad]
-        "position": (settings.position_noise,),  # [m]
-        "points": (settings.position_noise,),  # [m]
-        "wrench": (settings.wrench_force_noise, settings.wrench_moment_noise),  # [N], [N m]
+        "pose": (position, settings.rotation_noise),  # [m], [rad]
+        "position": (position,),  # [m]
+        "points": (position,),  # [m]
+        "wrench": tuple(_number(settings, name) for name in _WRENCH),  # [N], [N m]
     }
 
 
@@ -55,7 +95,7 @@ class Measurements:
             name: usual[info.kind] for name, info in outputs.items() if info.kind in usual
         }
         if TENDON_LENGTHS in outputs:
-            self._noises[TENDON_LENGTHS] = (settings.tendon_length_noise,)
+            self._noises[TENDON_LENGTHS] = (_number(settings, "tendon_length_noise"),)
         for name, noise in settings.measurement_noises.items():
             kind = self.info(name, "measurement_noises").kind
             given = noise if isinstance(noise, tuple) else (noise,)

@@ -36,6 +36,7 @@ from softcr_models.robots.kinds import KINDS, UNREADABLE, ShownInput
 from softcr_models.robots.medium import Medium
 from softcr_models.robots.parts import (
     AngleLimits,
+    BaseWrenchSensor,
     Chamber,
     Data,
     Limits,
@@ -43,7 +44,9 @@ from softcr_models.robots.parts import (
     PressureLimits,
     RodActuator,
     RodSensor,
+    TendonLengthSensor,
     TensionLimits,
+    TipPoseSensor,
 )
 from softcr_models.robots.pressure_chain import PressureChain
 from softcr_models.robots.segment_arrays import SegmentArrays
@@ -145,7 +148,8 @@ class Robot(SegmentArrays, Data):
         default=robot_rules.SENSORS,
         description="the sensors: one base_wrench, one tip_pose, one pressure if there are "
         "chambers, at most one tension and one tendon_length if there are tendons, one angle if "
-        "there are motors, any number of pose; their noises are those of simulated sensors",
+        "there are motors, any number of pose; their noises are those of simulated sensors and "
+        "what a filter assumes",
     )
     sensor_to_base_cap: WidthOrNone = Field(
         description="distance from the force-torque sensor to the base cap, l_fts [m]"
@@ -294,6 +298,22 @@ class Robot(SegmentArrays, Data):
     def bodies_seen(self) -> tuple[str, ...]:
         """Outputs of its models that are the poses of rigid bodies along the rod."""
         return tuple(each.name for each in self.sensors if isinstance(each, PoseSensor))
+
+    @property
+    def output_noises(self) -> dict[str, tuple[float, ...]]:
+        """Output of its models -> standard deviations of the sensor that measures it: of a pose
+        that of each coordinate [m], of the base wrench force [N] and moment [N m]."""
+        found: dict[str, tuple[float, ...]] = {}
+        for each in self.sensors:
+            if isinstance(each, BaseWrenchSensor):
+                found["base_wrench"] = each.force_noise, each.moment_noise
+            elif isinstance(each, TipPoseSensor):
+                found["tip"] = (each.noise,)
+            elif isinstance(each, TendonLengthSensor):
+                found["tendon_lengths"] = (each.noise,)
+            elif isinstance(each, PoseSensor):
+                found[each.name] = (each.noise,)
+        return found
 
     @property
     def shown_inputs(self) -> tuple[ShownInput, ...]:

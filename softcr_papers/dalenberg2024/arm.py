@@ -22,6 +22,7 @@ from softcr_models.files.number_types import (
     RollPitchYaw,
     Width,
 )
+from softcr_models.model import TIP
 from softcr_models.robots.kinds import ShownInput
 from softcr_models.robots.parts import Data, check_names
 from softcr_models.robots.robot import load_robot
@@ -90,7 +91,8 @@ class Arm(Data):
     )
     sensors: Annotated[tuple[ArmSensor, ...], Field(min_length=1, max_length=1)] = Field(
         default=(RackPosesSensor(type="rack_poses", noise=2e-4),),
-        description="the sensors; their noises are those of simulated sensors",
+        description="the sensors; their noises are those of simulated sensors and what a filter "
+        "assumes",
     )
     base_orientation: RollPitchYaw = Field(
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
@@ -126,6 +128,11 @@ class Arm(Data):
     def bodies_seen(self) -> tuple[str, ...]:
         """The racks, base to tip."""
         return tuple(f"rack_{number + 1}" for number in range(len(self.racks)))
+
+    @property
+    def output_noises(self) -> dict[str, tuple[float, ...]]:
+        """As `Robot.output_noises`, of the racks and the tip, which is the last of them."""
+        return dict.fromkeys((*self.bodies_seen, TIP), (self.sensors[0].noise,))
 
     @property
     def shown_inputs(self) -> tuple[ShownInput, ...]:
