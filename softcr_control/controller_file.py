@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from softcr_models.errors import UserError
+from softcr_models.files.checked import checked
 from softcr_models.files.problems import Problem, all_problems
 from softcr_models.files.yaml_files import read_mapping, yaml_path
 from softcr_runtime.settings import registry
@@ -101,7 +102,7 @@ def controller_settings(
     for layer in (advised, file.values if file else {}, given):
         values = _over(values, kind, layer)
     try:
-        return kind.model_validate(values)
+        return checked(kind, values)
     except ValidationError as error:
         problems = all_problems(error, kind)
         declared = declared_settings(kind)

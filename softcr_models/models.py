@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from softcr_models.errors import UserError, did_you_mean
+from softcr_models.files.checked import checked
 from softcr_models.model import Model
 from softcr_models.plugins import load_class
 from softcr_models.robots.robot import Robot
@@ -93,7 +94,7 @@ def model_class(name: str) -> Any:
 
 def _validated(name: str, options: type[BaseModel], settings: Mapping[str, Any]) -> BaseModel:
     try:
-        return options.model_validate(dict(settings))
+        return checked(options, dict(settings))
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join(str(part) for part in problem["loc"])

@@ -77,11 +77,12 @@ def fields(content, place=()):
 
 
 def spoilt(value):
-    """Values of other types, and what is no finite number."""
+    """Values of other types, those that Python would convert among them, and what is no finite
+    number."""
     if isinstance(value, bool):
-        return ["perhaps", 3.5]
+        return ["perhaps", 3.5, int(value), str(value).lower()]
     if isinstance(value, (int, float)):
-        return ["many", math.nan, {"a": 1}]
+        return ["many", math.nan, {"a": 1}, True, str(value)]
     return [3.5, True] if isinstance(value, str) else ["text", math.nan]
 
 

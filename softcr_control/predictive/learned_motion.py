@@ -50,7 +50,7 @@ class LearnedMotion(BaseModel):
     def load(cls, path: Path) -> "LearnedMotion":
         """Raises UserError where the file is not there, or is none of these."""
         try:
-            return cls.model_validate_json(content_of(path))
+            return cls.model_validate_json(content_of(path), strict=True)
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror}") from None
         except ValidationError as error:

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from softcr_models.errors import UserError, did_you_mean
+from softcr_models.files.checked import checked
 from softcr_models.files.config import config_directory
 from softcr_models.files.problems import Problem, all_problems
 from softcr_models.files.small_files import content_of
@@ -118,7 +119,7 @@ def validated(model: type[Model], content: object, where: object, folder: str = 
         UserError: a line for each problem, which begins with `where`.
     """
     try:
-        return model.model_validate(content)
+        return checked(model, content)
     except ValidationError as error:
         problems = all_problems(error, model)
         lines = [f"{where}: {each}{_example(folder, each, content)}" for each in problems[:_MOST]]

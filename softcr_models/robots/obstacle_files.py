@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from softcr_models.files.number_types import NO_BOOLEAN, Length, Name, Place, Triple
+from softcr_models.files.checked import checked
+from softcr_models.files.number_types import Length, Name, Place, Triple
 from softcr_models.files.yaml_files import load_yaml
 from softcr_models.robots.parts import Data
 from softcr_models.rod.obstacles import ContactLaw, Plane, Sphere
@@ -79,22 +80,22 @@ Obstacle = Annotated[PlaneObstacle | SphereObstacle, Field(discriminator="type")
 class Contact(Data):
     """How hard all of the obstacles are."""
 
-    stiffness: Annotated[float, Field(gt=0.0, le=1e4), NO_BOOLEAN] = Field(
+    stiffness: Annotated[float, Field(gt=0.0, le=1e4)] = Field(
         default=1e4,
         description="contact force over depth at the tip [N/m]; on the body, the same for every "
         "20 mm",
     )
-    smoothing: Annotated[float, Field(ge=1e-5, le=0.01), NO_BOOLEAN] = Field(
+    smoothing: Annotated[float, Field(ge=1e-5, le=0.01)] = Field(
         default=5e-4, description="depth up to which the force grows quadratically [m]"
     )
-    damping: Annotated[float, Field(ge=0.0, le=10.0), NO_BOOLEAN] = Field(
+    damping: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
         default=0.0,
         description="relative increase of the force with the speed into the obstacle [s/m]",
     )
-    friction: Annotated[float, Field(ge=0.0, le=2.0), NO_BOOLEAN] = Field(
+    friction: Annotated[float, Field(ge=0.0, le=2.0)] = Field(
         default=0.0, description="coefficient of friction [-]"
     )
-    friction_speed: Annotated[float, Field(ge=1e-4, le=1.0), NO_BOOLEAN] = Field(
+    friction_speed: Annotated[float, Field(ge=1e-4, le=1.0)] = Field(
         default=0.01,
         description="speed below which friction fades, so that a sticking contact creeps [m/s]",
     )
@@ -139,7 +140,7 @@ class ObstacleFile(Data):
 def parse_obstacles(content: object) -> ObstacleFile | None:
     """The obstacles that a simulator published; None where there are none, or unreadable ones."""
     try:
-        return None if content is None else ObstacleFile.model_validate(content)
+        return None if content is None else checked(ObstacleFile, content)
     except ValidationError:
         return None
 

@@ -20,8 +20,8 @@ from pydantic.fields import FieldInfo
 
 from softcr_models.chain.pressure import PressureLag
 from softcr_models.errors import UserError
+from softcr_models.files.checked import checked
 from softcr_models.files.number_types import (
-    NO_BOOLEAN,
     FileName,
     Fraction,
     Gravity,
@@ -121,7 +121,7 @@ class Robot(SegmentArrays, Data):
         "the top level of the file instead"
     )
     tip_mass: Mass = Field(description="mass of tip cap and markers, m_EE [kg]")
-    tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0), NO_BOOLEAN] = Field(
+    tip_mass_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         description="fraction of the last segment's length, at the tip, over which tip_mass is "
         "spread [-]"
     )
@@ -131,12 +131,12 @@ class Robot(SegmentArrays, Data):
         "that may be picked up and dropped; only for the exact rod without connectors, "
         "payload or medium, and with no tendons but straight ones",
     )
-    curvature_stiffness: Annotated[float, Field(ge=-1.0, le=1.0), NO_BOOLEAN] = Field(
+    curvature_stiffness: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
         default=0.0,
         description="relative change of the bending compliance at a curvature of 15/m, with the "
         "square of the curvature; below 0 the rod stiffens [-]",
     )
-    neo_hookean: Annotated[float, Field(ge=0.0, le=2.0), NO_BOOLEAN] = Field(
+    neo_hookean: Annotated[float, Field(ge=0.0, le=2.0)] = Field(
         default=0.0,
         description="how much of an incompressible neo-Hookean material's change of stiffness with "
         "the stretch the rod has: 1 all, 0 none; tendons that compress a rod then stiffen it [-]",
@@ -164,7 +164,7 @@ class Robot(SegmentArrays, Data):
         description="roll, pitch, yaw of the base in the world [rad]; (pi, 0, 0) hangs"
     )
     gravity: Gravity = Field(description="gravity along the world's -z [m/s^2]")
-    gravity_subintervals: Annotated[int, Field(ge=1, le=32), NO_BOOLEAN] = Field(
+    gravity_subintervals: Annotated[int, Field(ge=1, le=32)] = Field(
         description="sub-intervals n_sub of Algorithm 1 per interval [-]"
     )
     gravity_strain_point: Fraction = Field(
@@ -448,7 +448,7 @@ def robot_of(content: Mapping[str, Any]) -> Any:
     kind that is known here."""
     kind = KINDS.get(str(content.get("type")))
     try:
-        return None if kind is None else load_class(kind.robot, "robot").model_validate(content)
+        return None if kind is None else checked(load_class(kind.robot, "robot"), content)
     except (ValidationError, UserError):
         return None
 

@@ -9,7 +9,6 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from scipy.spatial.transform import Rotation
 
 from softcr_models.files.number_types import (
-    NO_BOOLEAN,
     Density,
     Length,
     Mass,
@@ -175,7 +174,7 @@ class Segment(SparseData):
     relaxation_times: Annotated[tuple[Positive, ...], Field(min_length=6, max_length=6)] = Field(
         description="diagonal of D_tau: shear x, shear y, dilatation, bending x, y, torsion [s]"
     )
-    intervals: Annotated[int, Field(ge=1, le=MAX_INTERVALS), NO_BOOLEAN] | None = Field(
+    intervals: Annotated[int, Field(ge=1, le=MAX_INTERVALS)] | None = Field(
         default=None, description="share of the model's grid; by length when absent [-]"
     )
     routing_radius: Width | None = Field(

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from softcr_models.errors import UserError, did_you_mean
+from softcr_models.files.checked import checked
 from softcr_models.files.problems import Problem, all_problems
 from softcr_models.files.yaml_files import available
 from softcr_runtime.wire.namespaces import FramePrefix
@@ -228,7 +229,7 @@ def build_settings(model: type[Model], values: Mapping[str, Any], word: str = "p
     if lines:
         raise UserError("\n".join(lines))
     try:
-        return model.model_validate(nested(values))
+        return checked(model, nested(values))
     except ValidationError as error:
         told = (problem_in_line(each, declared, word) for each in all_problems(error, model))
         raise UserError("\n".join(told)) from None

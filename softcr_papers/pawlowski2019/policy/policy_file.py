@@ -124,7 +124,7 @@ def load_policy(path: str | Path) -> Policy:
         if not file.is_file():
             raise UserError(f"policy {file}: no such file")
     try:
-        card = PolicyCard.model_validate_json(content_of(sheet))
+        card = PolicyCard.model_validate_json(content_of(sheet), strict=True)
     except OSError as error:
         raise UserError(f"{sheet}: cannot be read as a policy's card: {error.strerror}") from None
     except ValidationError as error:

@@ -10,7 +10,6 @@ import yaml
 from pydantic import Field, model_validator
 
 from softcr_models.files.number_types import (
-    NO_BOOLEAN,
     Density,
     FileName,
     Finite,
@@ -110,7 +109,7 @@ class StrainArm(Data):
         description="per_length: torque is E I, G A, E A times strain, as Valadas et al. have it; "
         "integrated: that times the segment's length, as energy has it",
     )
-    gravity: Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2), NO_BOOLEAN] = Field(
+    gravity: Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)] = Field(
         default=(0.0, 9.81),
         description="gravity in the plane, across and along the straight robot from its base "
         "[m/s^2]",
@@ -122,7 +121,7 @@ class StrainArm(Data):
     fastest_full_range: Positive = Field(
         default=0.01, description="time a torque takes from its lowest to its highest value [s]"
     )
-    markers: Annotated[int, Field(ge=1, le=200), NO_BOOLEAN] = Field(
+    markers: Annotated[int, Field(ge=1, le=200)] = Field(
         default=20,
         description="number of cross-sections whose poses cameras see, evenly spaced from the base "
         "(excluded) to the tip (included) [-]",
