@@ -21,8 +21,9 @@ LONG = {
     "pawlowski2019/dynamics", "pawlowski2019/learned-robots", "pawlowski2019/learning",
     "pawlowski2019/mpc", "pawlowski2019/quasi-static", "pawlowski2019/statics",
     "pawlowski2019/workspace", "robustness/chain-identification", "robustness/draws",
-    "robustness/late-answers", "robustness/pressure-faults", "speed/pyelastica", "tuning/chain",
-    "tuning/filter", "tuning/horizon", "tuning/nempc", "tuning/paper-nempc", "tuning/payload",
+    "robustness/late-answers", "robustness/pressure-faults", "robustness/random-robots",
+    "speed/pyelastica", "tuning/chain", "tuning/filter", "tuning/horizon", "tuning/nempc",
+    "tuning/paper-nempc", "tuning/payload",
 }  # fmt: skip
 """Studies whose first cell takes more than ten seconds."""
 

@@ -39,7 +39,7 @@ from softcr_studies.frame.study import (
     StudySettings,
 )
 
-_COMMAND = "softcr_tools.cli"  # imports studies, so no study may import it
+_PROGRAM = ("-m", "softcr_tools.cli")  # imports studies, so no study may import it
 _WARNED = re.compile(r"robot \S+ may .*not be followed: .*")
 _POSES = ("simulation/truth/tip/pose", "estimate/tip/pose")
 _INTERRUPTED = 130
@@ -160,7 +160,7 @@ def _told(arguments: list[str], most: float) -> tuple[str, int, float]:
     surroundings = os.environ | {"COLUMNS": "2000", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile("w+") as words:
         process = subprocess.Popen(
-            [sys.executable, "-m", _COMMAND, *arguments], stdout=words, stderr=words,
+            [sys.executable, *_PROGRAM, *arguments], stdout=words, stderr=words,
             stdin=subprocess.DEVNULL, env=surroundings,
         )  # fmt: skip
         asked, spent = False, 0.0
@@ -215,6 +215,7 @@ def outcome(said: str, code: int, results: Path) -> dict[str, Any]:
         found, why = _of_a_run(summary, lines, code, results / "bag")
     share = summary.get("tip_aed_percent_of_length")
     why = re.sub(r"\brandom\d+\b", "it", why.removeprefix("softcr: error: "))
+    why = why.replace("robot it", "the robot")
     return {
         _FOUND: found, "note": f"{found}: {why}" if why else found,
         _SHARE: math.nan if share is None else float(share),
