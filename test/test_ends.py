@@ -1,10 +1,18 @@
-"""How processes end: with their parent, without readers, without delay."""
+"""How processes end: with their parent, without readers, without delay; what is said meanwhile."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+
+import pytest
+from rich.console import Console
+
+from softcr_runtime.console import terminal
+from softcr_runtime.console.terminal import shown
 
 PARENT = """
 import os, subprocess, sys, time
@@ -102,3 +110,30 @@ def test_a_program_ends_no_report_that_is_being_made():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (-signal.SIGTERM, "made\n")
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_what_takes_long_is_told_also_where_no_terminal_shows_it(monkeypatch, is_terminal):
+    """Once, and again after twice as long; what ends before says nothing in a file."""
+    monkeypatch.setattr(terminal, "FIRST_WORD", 0.02)
+    enough = threading.Event()
+
+    class Lines(io.StringIO):
+        def write(self, text):
+            count = super().write(text)
+            if self.getvalue().count("reading a bag") > 1:
+                enough.set()
+            return count
+
+    console = Console(file=Lines(), force_terminal=is_terminal, width=80)
+    with shown(console, "reading a bag"):
+        assert enough.wait(timeout=60.0)
+    if not is_terminal:
+        first, second, *_ = console.file.getvalue().splitlines()
+        assert first.startswith("reading a bag: 0 s so far")
+        assert second.startswith("reading a bag: 0 s so far")
+    quick = Console(file=io.StringIO(), force_terminal=False)
+    monkeypatch.setattr(terminal, "FIRST_WORD", 1e3)
+    with shown(quick, "reading a bag"):
+        pass
+    assert quick.file.getvalue() == ""

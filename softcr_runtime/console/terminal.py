@@ -85,9 +85,38 @@ def readers_may_leave() -> Iterator[None]:
 def step(console: "Console", what: str) -> Iterator[None]:
     """Show what is being done, and how long it took once it is done."""
     began = time.monotonic()
-    with console.status(f"{what} ..."):
+    with shown(console, what):
         yield
     say(console, f"{what} ... {time.monotonic() - began:.1f} s")
+
+
+FIRST_WORD = 10.0
+"""Of something that is still being done, where no terminal shows it [s]; then after twice as long,
+and so on."""
+
+
+@contextmanager
+def shown(console: "Console", what: str) -> Iterator[None]:
+    """Show what is being done: on a terminal all the time, elsewhere in a line now and then."""
+    if console.is_terminal:
+        with console.status(f"{what} ..."):
+            yield
+        return
+    done = threading.Event()
+
+    def tell() -> None:
+        waited = FIRST_WORD
+        while not done.wait(waited if waited == FIRST_WORD else 0.5 * waited):
+            say(console, f"{what}: {waited:.0f} s so far")
+            waited *= 2.0
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
 
 
 def say(console: "Console", line: str, style: str = "") -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.robots import namespaces_of, robot_bag
-from softcr_runtime.console.terminal import say
+from softcr_runtime.console.terminal import say, shown
 from softcr_runtime.settings.command_line import RobotName, command
 from softcr_runtime.wire.namespaces import Namespace
 
@@ -66,7 +66,8 @@ def replay(
         UserError: the bag, a parameter or the output cannot be used.
     """
     console = Console()
-    opened = _opened(bag, namespace, online)
+    with shown(console, f"reading {bag}"):
+        opened = _opened(bag, namespace, online)
     for line in filter(None, (opened.damage, opened.doubt)):
         say(console, line, style="yellow")
     if online:

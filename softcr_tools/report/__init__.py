@@ -14,7 +14,7 @@ from softcr_runtime.bags.robots import robot_bag
 from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.bags.told_values import told_of_system
 from softcr_runtime.bags.whole_files import write_whole
-from softcr_runtime.console.terminal import say
+from softcr_runtime.console.terminal import say, shown
 from softcr_runtime.settings.command_line import command
 from softcr_runtime.wire.namespaces import Namespace
 from softcr_tools.report.figures import draw_figures
@@ -77,14 +77,17 @@ def report(
     if csv is not None:
         if output is not None:
             raise UserError("options --csv and --output exclude each other: --csv makes no report")
-        run = _run_of(robot_bag(bag, namespace))
+        with shown(console, f"reading {bag}"):
+            run = _run_of(robot_bag(bag, namespace))
         lines = write_samples(run, csv)
         for problem in run.bag.problems:
             say(console, f"warning: {problem}")
         say(console, f"samples: {csv}, {lines} lines")
         return 0
     output = output or _home_of(bag.resolve())
-    console.print(build(bag, output, namespace).table())
+    with shown(console, f"reading {bag}"):
+        summary = build(bag, output, namespace)
+    console.print(summary.table())
     say(console, f"report: {output / 'report.html'}")
     return 0
 
