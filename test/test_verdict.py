@@ -17,6 +17,7 @@ from kit.bags import (
 from softcr_models import load_robot
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import read_signals
+from softcr_runtime.blocks.command_swings import SWINGS
 from softcr_tools import report
 from softcr_tools.report.run import Run
 from softcr_tools.report.sections import summarize
@@ -82,6 +83,15 @@ def test_a_simulated_robot_that_got_no_commands_for_long_was_vented(tmp_path):
         == "NOT good: the robot was vented 2 times because commands stopped (plant: same_structure)"
     )
     assert found["failed"]
+
+
+def test_commands_that_swing_are_told_as_the_cause_of_a_vent(tmp_path):
+    stamp = ticks(DURATION)[-1] + 1
+    line = f"GradientMpc.command: {SWINGS}: the robot is led to rest"
+    warned = ("/diagnostics", stamp, diagnostics(stamp, "rod_mpc", LOOP, 1, line))
+    stale = told_by("simulator", commands_stale=1)
+    found = judged(tmp_path, [*closed_loop(DURATION), *stale, warned])
+    assert found["line"].startswith(f"NOT good: the robot was vented once because {SWINGS} (plant")
 
 
 @pytest.mark.parametrize("node", ["nempc_controller", "estimator", "simulator"])

@@ -2,15 +2,19 @@
 
 import weakref
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from softcr_models import load_robot
+from softcr_runtime.bags.virtual_recording import status
 from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.blocks.system import Computing, Part, System, Wire
 from softcr_runtime.blocks.tick_records import IDLE, TICK
 from softcr_runtime.blocks.virtual import VirtualExecutor
 from softcr_runtime.settings.node_settings import NodeSettings
+from softcr_runtime.wire.diagnostics import OK, WARN
 
 PERIOD = 0.01
 STEP = 10_000_000  # [ns]
@@ -175,3 +179,14 @@ def test_of_a_run_that_nobody_keeps_nothing_is_left_in_the_next():
     kept = played()[0]
     assert left() is None
     assert kept.block("echo").ages
+
+
+def test_what_a_block_warns_of_is_in_the_bag_of_a_run_on_virtual_time():
+    block = SimpleNamespace(
+        settings=NodeSettings(), robot=load_robot("licher2025"), describe=dict,
+        warnings=lambda: ["commands swing", "estimate is late"],
+    )  # fmt: skip
+    told = status("rod_mpc", block, [0.005], 0, {})
+    assert (told.level, told.message) == (WARN, "commands swing, estimate is late")
+    block.warnings = list
+    assert status("rod_mpc", block, [0.005], 0, {}).level == OK

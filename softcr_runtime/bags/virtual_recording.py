@@ -15,7 +15,7 @@ from softcr_runtime.wire.codecs import codec
 from softcr_runtime.wire.configuration import TOPIC as CONFIGURATION
 from softcr_runtime.wire.configuration import files_of
 from softcr_runtime.wire.configuration import reports as configuration_reports
-from softcr_runtime.wire.diagnostics import OK, DiagnosticReport, diagnostics_to_message
+from softcr_runtime.wire.diagnostics import OK, WARN, DiagnosticReport, diagnostics_to_message
 
 _RECORDS_PERIOD = 1_000_000_000  # between two messages of tick records [ns]
 _UNRECORDED = ("/clock",)
@@ -131,9 +131,10 @@ def status(
         marks = np.percentile(1e3 * np.array(tick_times), (50, 99, 100)).tolist()
         told |= dict(zip(("p50_ms", "p99_ms", "max_ms"), marks, strict=True))
         told |= {"cycles": len(tick_times), "missed_cycles": missed}
+    warnings = ", ".join(block.warnings())
     return DiagnosticReport(
-        f"{name}: loop", OK, "on virtual time, without ROS", block.robot.name,
-        told | block.describe(),
+        f"{name}: loop", WARN if warnings else OK, warnings or "on virtual time, without ROS",
+        block.robot.name, told | block.describe(),
     )  # fmt: skip
 
 

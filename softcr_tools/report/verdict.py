@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcr_models.robots.kinds import KINDS
+from softcr_runtime.blocks.command_swings import SWINGS
 from softcr_tools.report.page import times
 from softcr_tools.report.run import Run
 
@@ -80,7 +81,9 @@ def _failures(run: Run) -> Iterator[str]:
             yield f"{node}: {line}, {times(count)}"
     if stale and isinstance(stale, int):
         what = "held" if KINDS[run.kind].field == "positions" else "vented"
-        yield f"the robot was {what} {times(stale)} because commands stopped"
+        swung = any(SWINGS in key for each in run.bag.nodes.values() for key in each.alarms)
+        why = SWINGS if swung else "commands stopped"
+        yield f"the robot was {what} {times(stale)} because {why}"
     last = max((int(s.stamps[-1]) for s in (run.reference_tip, run.tip) if len(s)), default=0)
     moved = False
     for time, told in run.bag.safety:
