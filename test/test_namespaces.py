@@ -1,6 +1,7 @@
 """Names that tell the robots of one ROS domain apart."""
 
 import time
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ pytest.importorskip("rclpy")
 import rclpy
 from rclpy.exceptions import InvalidNamespaceException
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.validate_namespace import validate_namespace
 from rosgraph_msgs.msg import Clock
@@ -23,17 +25,22 @@ from trajectory_msgs.msg import JointTrajectory
 
 from softcr_hardware.nodes.commander import Commander
 from softcr_models.errors import UserError
+from softcr_models.plugins import load_class
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.own_messages import is_of, is_shared
 from softcr_runtime.bags.recorder_node import RecorderNode
+from softcr_runtime.blocks.block import BlockBase
+from softcr_runtime.ros.block_node import block_node_class
+from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.wire import namespaces
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message
 from softcr_runtime.wire.messages import clock_to_message, from_stamp, pressures_to_message
-from softcr_runtime.wire.topics import qos
+from softcr_runtime.wire.topics import TOPICS, qos
 from softcr_tools import cli
+from softcr_tools.ros.executables import NODES
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
@@ -270,3 +277,40 @@ def test_messages_name_the_prefixed_frames():
     assert pose.header.frame_id == "robot1/base"
     arm = expected_of(load_robot("dalenberg_robot1", ("arm",)), frame_prefix="robot1/")
     assert arm.frame == "world", "the world is everybody's"
+
+
+# --- other names of topics ----------------------------------------------------------------------
+
+
+def node_class(said):
+    """The class behind a row of `NODES`."""
+    module, *words = said.split()
+    if words:
+        return block_node_class(load_class(words[0], "block", BlockBase))
+    found = vars(import_module(module)).values()
+    return next(
+        each
+        for each in found
+        if isinstance(each, type) and issubclass(each, LoopNode) and each.__module__ == module
+    )
+
+
+def test_every_node_honours_remapped_topics(monkeypatch, tmp_path):
+    """As `--ros-args -r` and launch files say them: no topic of the table keeps its name."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
+    there = [f"{topic}:=/elsewhere/{topic.lstrip('/')}" for topic in TOPICS]
+    with ros(args=["--ros-args", *(word for rule in there for word in ("-r", rule))]) as context:
+        for name, said in NODES.items():
+            bag = [Parameter("bag", value=str(tmp_path / "bag"))] * (name == "recorder")
+            node = node_class(said)(context=context, parameter_overrides=bag)
+            if name != "valves":  # without a bus they have those that they are made with
+                assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS, name
+            found = [
+                each.topic_name
+                for each in (*node.publishers, *node.subscriptions)
+                if not each.topic_name.endswith("/transition_event")
+            ]
+            assert len(found) > 3, name
+            assert all(topic.startswith("/elsewhere/") for topic in found), (name, found)
+            node.finish()
+            node.destroy_node()
