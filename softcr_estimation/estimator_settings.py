@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from softcr_models.errors import UserError
+from softcr_models.files.number_types import number_in
 
 Kind = Literal["ukf", "ekf"]
 
@@ -238,7 +239,7 @@ class ModelEstimatorSettings(FilterSettings):
         for text in self.begins_with.split(",") if self.begins_with else ():
             name, _, number = text.strip().partition("=")
             try:
-                value = float(number)
+                value = number_in(number)
             except ValueError:
                 value = math.nan
             if not math.isfinite(value) or name in found:

@@ -1,17 +1,23 @@
 """Numbers in another unit are refused where files are read, and the line proposes right ones."""
 
 import math
+import re
 import warnings
 
 import pytest
 import yaml
 
+from softcr_control.reference.settings import ReferenceSettings
+from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_models import UserError, load_robot
 from softcr_models.files.config import config_directory
-from softcr_models.files.number_types import within
+from softcr_models.files.csv_files import read_columns
+from softcr_models.files.number_types import number_in, whole_number_in, within
 from softcr_models.files.yaml_files import read_mapping
 from softcr_models.robots.obstacle_files import load_obstacles
+from softcr_models.rod.description import rod_inputs
+from softcr_runtime.settings.node_settings import NodeSettings, declared_settings, parsed
 
 
 def written(tmp_path, folder, name, place, value):
@@ -184,3 +190,47 @@ def test_numbers_are_those_of_yaml_1_2(tmp_path):
         "a": 100, "b": "16:40", "c": 1000.0, "d": "-0x1F", "e": 31, "f": 15, "g": "yes", "h": None,
         "i": None, "j": 0.5, "k": -math.inf, "l": "2026-01-01", "m": True, "n": 12, "o": 1.0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("robot", "given", "said"),
+    [
+        ("licher2025", {"mean": 35.0}, "mean = 35 Pa, .* reach 100000 Pa: 35 kPa would be 35000"),
+        ("licher2025", {"mean": 100.0}, "100 kPa would be 100000 Pa"),
+        ("licher2025", {"amplitude": 0.2}, "amplitude = 0.2 Pa, .*: 0.2 bar would be 20000 Pa"),
+        ("licher2025", {"kind": "setpoint", "inputs": (45.0, 25.0, 15.0)}, "45 kPa would be 45000"),
+        ("tendon_arm", {"mean": 200.0}, "mean = 200 N, .*: 200 mN would be 0.2 N"),
+    ],
+)
+def test_inputs_of_a_reference_in_another_unit_are_refused(robot, given, said):
+    inputs = rod_inputs(load_robot(robot))
+    with pytest.raises(UserError, match=said) as caught:
+        ReferenceSettings(**given).input_samples(0.1, inputs)
+    assert "\n" not in str(caught.value)
+
+
+def test_inputs_of_a_reference_that_may_be_meant_are_taken():
+    inputs = rod_inputs(load_robot("licher2025"))
+    for given in ({"mean": 35e3}, {"amplitude": 0.0}, {"mean": 2e5}, {"amplitude": 500.0}):
+        assert len(ReferenceSettings(duration=1.0, **given).input_samples(0.1, inputs))
+
+
+@pytest.mark.parametrize("text", ["1_0", "١٢", "0x10", "16:40", "1e", "ten", "", "1 0", "+-1"])
+def test_numbers_of_people_are_those_of_yaml(tmp_path, text):
+    """Options, CSV cells and lists of initial values take no other ones that Python would take."""
+    setting = declared_settings(NodeSettings)
+    for name in ("rate_hz", "seed"):
+        with pytest.raises(UserError, match=re.escape(f"{name} = {text!r}: must be a")):
+            parsed(setting[name], text, name)
+    path = tmp_path / "samples.csv"
+    path.write_text(f'a,b\n1,1\n"{text}",2\n', encoding="utf-8")
+    with pytest.raises(UserError, match=r"samples.csv, line 3: a = .*: must be a finite number"):
+        read_columns(path, {"a": "m", "b": "m"}.get)
+    with pytest.raises(UserError, match="begins_with: "):
+        _ = ModelEstimatorSettings(begins_with=f"tip_mass={text}").initial_values
+
+
+def test_a_number_that_begins_with_zero_is_decimal():
+    assert number_in("0100") == 100.0
+    assert whole_number_in("0100") == 100
+    assert [number_in(text) for text in ("1e3", ".5", "-2.", "+1E-3")] == [1e3, 0.5, -2.0, 1e-3]

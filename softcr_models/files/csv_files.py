@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_models.errors import UserError
+from softcr_models.files.number_types import number_in
 from softcr_models.files.small_files import LARGEST_ARRAYS, content_of
 
 _MARKS = {
@@ -276,6 +277,6 @@ def _cells(line: str, separator: str) -> list[str]:
 def _number(cell: str, what: str) -> float:
     plain = cell.replace(",", ".") if cell.count(",") == 1 and "." not in cell else cell
     with suppress(ValueError):
-        if math.isfinite(value := float(plain)) and "_" not in plain:
+        if math.isfinite(value := number_in(plain)):
             return value
     raise UserError(f"{what} = {cell!r}: must be a finite number")

@@ -5,11 +5,34 @@ another unit: a length of 125 is one in millimetres.
 """
 
 import math
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 _ENDINGS = (".yaml", ".yml", ".json", ".safetensors", ".py")
+
+
+_TEXT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?(inf|nan)", re.I)
+
+
+def number_in(text: str) -> float:
+    """The number that a text of a person holds, written as in YAML and JSON; Python would also take
+    underscores and digits of other scripts.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if _TEXT.fullmatch(text.strip()) is None:
+        raise ValueError(text)
+    return float(text)
+
+
+def whole_number_in(text: str) -> int:
+    """The same of a whole number; see `number_in`."""
+    if re.fullmatch(r"[-+]?[0-9]+", text.strip()) is None:
+        raise ValueError(text)
+    return int(text)
 
 
 def _as_file_name(name: str) -> str:

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from softcr_models.errors import UserError, did_you_mean
 from softcr_models.files.checked import checked
+from softcr_models.files.number_types import number_in, whole_number_in
 from softcr_models.files.problems import Problem, all_problems
 from softcr_models.files.yaml_files import available
 from softcr_runtime.wire.namespaces import FramePrefix
@@ -265,8 +266,8 @@ def parsed(setting: Setting, text: str, name: str) -> Any:
     """
     converters: dict[Kind, Callable[[str], Any]] = {
         "boolean": lambda word: {"true": True, "false": False}[word.lower()],
-        "integer": int,
-        "number": float,
+        "integer": whole_number_in,
+        "number": number_in,
         "string": str,
     }
     convert = converters[setting.kind]
