@@ -7,6 +7,7 @@ import warnings
 import pytest
 import yaml
 
+from softcr_control.reference.references import from_file
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_hardware.optitrack.calibration import load_calibration
@@ -15,6 +16,7 @@ from softcr_models.files.config import config_directory
 from softcr_models.files.csv_files import read_columns
 from softcr_models.files.number_types import number_in, whole_number_in, within
 from softcr_models.files.yaml_files import read_mapping
+from softcr_models.models import make_model
 from softcr_models.robots.obstacle_files import load_obstacles
 from softcr_models.rod.description import rod_inputs
 from softcr_runtime.settings.node_settings import NodeSettings, declared_settings, parsed
@@ -195,17 +197,40 @@ def test_numbers_are_those_of_yaml_1_2(tmp_path):
 @pytest.mark.parametrize(
     ("robot", "given", "said"),
     [
-        ("licher2025", {"mean": 35.0}, "mean = 35 Pa, .* reach 100000 Pa: 35 kPa would be 35000"),
+        (
+            "licher2025",
+            {"mean": 35.0},
+            "mean = 35.0: the .* 1e.05 Pa; 35 kPa would be 35000",
+        ),
         ("licher2025", {"mean": 100.0}, "100 kPa would be 100000 Pa"),
-        ("licher2025", {"amplitude": 0.2}, "amplitude = 0.2 Pa, .*: 0.2 bar would be 20000 Pa"),
+        ("licher2025", {"amplitude": 0.2}, "amplitude = 0.2: .*; 0.2 bar would be 20000 Pa"),
         ("licher2025", {"kind": "setpoint", "inputs": (45.0, 25.0, 15.0)}, "45 kPa would be 45000"),
-        ("tendon_arm", {"mean": 200.0}, "mean = 200 N, .*: 200 mN would be 0.2 N"),
+        ("tendon_arm", {"mean": 200.0}, "mean = 200.0: .*; 200 mN would be 0.2 N"),
     ],
 )
 def test_inputs_of_a_reference_in_another_unit_are_refused(robot, given, said):
     inputs = rod_inputs(load_robot(robot))
     with pytest.raises(UserError, match=said) as caught:
         ReferenceSettings(**given).input_samples(0.1, inputs)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "said"),
+    [
+        ("tip_x,tip_y,tip_z", "30,10,110", "tip_positions: .*; 110 mm would be 0.11 m"),
+        ("tip_x,tip_y,tip_z", "3,1,11", "tip_positions: .*; 11 cm would be 0.11 m"),
+        ("pressure_1,pressure_2,pressure_3", "35,10,50", "pressures: .*; 50 kPa would be 50000 Pa"),
+        ("pressure_1,pressure_2,pressure_3", "0.3,0,0.5", "pressures: .*; 0.5 bar would be 50000"),
+    ],
+)
+def test_a_file_of_a_reference_in_another_unit_is_refused(tmp_path, columns, row, said):
+    path = tmp_path / "motion.csv"
+    path.write_text(f"time,{columns}\n0,{row}\n1,{row}\n")
+    model = make_model("rod", load_robot("licher2025"), {"intervals": 2})
+    with pytest.raises(UserError, match=said) as caught:
+        from_file(model, path, 0.1)
+    assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation, Slerp
 
 from softcr_control.reference.signals import circle_phase, fade_in, time_grid
+from softcr_control.reference.units import require_unit
 from softcr_models.errors import UserError
 from softcr_models.files.small_files import LARGEST_ARRAYS, arrays_of, content_of
 from softcr_models.model import TIP, Model, nominal_parameters
@@ -261,10 +262,14 @@ def from_file(model: Model, path: str | Path, period: float) -> SampledReference
     goal = goals[0]
     values = _resampled(path, columns["time"], columns[goal], goal, widths[goal], period)
     if goal == "tip_positions":
+        rest = model.equilibrium(model.inputs.rest, nominal_parameters(model.parameters))
+        reach = float(np.linalg.norm(_tips(model, rest[None])))
+        require_unit(f"{path}: {goal}", values, "m", reach)
         turned = _turned(path, columns, period) if "tip_orientations" in columns else None
         return SampledReference(period, None, values, turned)
     if goal == "states":
         return _from_states(model, values, period)
+    require_unit(f"{path}: {goal}", values, model.inputs.unit, float(model.inputs.range.max()))
     return input_trajectory(model, values, period)
 
 

@@ -13,8 +13,8 @@ from softcr_control.reference.references import (
     setpoint,
     tip_circle,
 )
+from softcr_control.reference.units import require_unit
 from softcr_models.errors import UserError
-from softcr_models.files.csv_files import UNITS
 from softcr_models.model import Inputs, Model
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -22,24 +22,7 @@ NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 _MEAN, _AMPLITUDE = 0.35, 0.2  # of the range of each input
-_TOO_SMALL, _TOO_LARGE = 1e-3, 10.0  # likewise, of what is in another unit if one explains it
-_LIKELY = (0.01, 1.2)  # likewise, of what is explained
 _SETPOINT = (0.45, 0.25, 0.15)  # likewise, of three inputs; of others evenly from first to last
-
-
-def _require_unit(name: str, largest: float, inputs: Inputs) -> None:
-    """Refuses a number of inputs that is far too small or too large, where another unit explains
-    it."""
-    reach = float(inputs.range.max())
-    if largest == 0.0 or _TOO_SMALL * reach < largest < _TOO_LARGE * reach:
-        return
-    for unit, size in UNITS.get(inputs.unit, {}).items():
-        if _LIKELY[0] * reach <= size * largest <= _LIKELY[1] * reach:
-            raise UserError(
-                f"reference: {name} = {largest:g} {inputs.unit}, where the inputs reach "
-                f"{reach:g} {inputs.unit}: {largest:g} {unit} would be {size * largest:g} "
-                f"{inputs.unit}"
-            )
 
 
 class ReferenceSettings(BaseModel):
@@ -121,7 +104,8 @@ class ReferenceSettings(BaseModel):
             ("mean", self.mean), ("amplitude", self.amplitude), ("inputs", self.inputs)
         ):  # fmt: skip
             if given is not None:
-                _require_unit(name, np.abs(given).max(), inputs)
+                reach = float(inputs.range.max())
+                require_unit(f"reference: {name} = {given}", given, inputs.unit, reach)
         if self.kind == "setpoint":
             return self._held(inputs)[None]
         times = signals.time_grid(self.duration, period)
