@@ -84,3 +84,44 @@ def test_a_robot_that_may_fall_is_told_before_the_start(tmp_path):
     path.write_text(yaml.safe_dump(robot.model_dump(mode="json", exclude_none=True)))
     lines, _ = told_and_chosen(options_of(robot=str(path)))
     assert "may fall and not be followed: it does not stay at rest under its own" in lines[0]
+
+
+def slender(relaxation):
+    """A cantilever without weight whose strains relax in a time [s]."""
+    robot = load_robot("licher2025").replace(length=1.2, gravity=0.0, tip_mass=1e-9)
+    return robot.replace(
+        relaxation_times=[relaxation] * 6, shear_compliance=1e-7, bending_compliance=5.0
+    )
+
+
+@pytest.mark.parametrize("relaxation", [1e-3, 1e-5])
+def test_a_cantilever_swings_as_long_as_its_material_says(relaxation):
+    """Euler and Bernoulli: w = 1.8751^2 sqrt(EI / (q L^4)) with a mass q [kg/m], and Kelvin-Voigt
+    damping fades as exp(-w^2 relaxation t / 2)."""
+    robot = slender(relaxation)
+    (segment,) = robot.segments
+    area = math.pi / 4 * (segment.outer_diameter**2 - segment.inner_diameter**2)
+    area -= sum(each.area for each in robot.actuators)
+    mass = segment.density * area
+    pace = 1.875104**2 / math.sqrt(robot.bending_compliance * mass * robot.length**4)
+    rest = rest_of(robot, 12)
+    assert rest.frequency == pytest.approx(pace / math.tau, rel=0.03)
+    assert rest.lasts == pytest.approx(2.0 / (pace**2 * relaxation), rel=0.06)
+
+
+@pytest.mark.parametrize(("relaxation", "told"), [(0.1, False), (1e-3, True)])
+def test_a_robot_that_hardly_damps_its_swinging_is_told_before_the_start(
+    tmp_path, relaxation, told
+):
+    limits = {"minimum": 0.0, "maximum": 1e3, "maximum_rate": 1e3}
+    path = tmp_path / "whip.yaml"
+    robot = slender(relaxation).replace(pressure_limits=limits)
+    path.write_text(yaml.safe_dump(robot.model_dump(mode="json", exclude_none=True)))
+    lines, _ = told_and_chosen(options_of(robot=str(path)))
+    assert any("may swing and not be followed: a swing at" in line for line in lines) == told
+
+
+@pytest.mark.parametrize("name", ["licher2025", "two_segments", "three_segments", "till_tendon"])
+def test_no_shipped_robot_is_told_to_fall_or_swing(name):
+    lines, _ = told_and_chosen(options_of(robot=name, **{"estimator.substeps": 64}))
+    assert not any("not be followed" in line for line in lines)

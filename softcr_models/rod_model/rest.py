@@ -1,4 +1,5 @@
-"""How a robot rests under its own weight: whether it stays there, and how sure its place is."""
+"""How a robot rests under its own weight: whether it stays there, how sure its place is, and how
+long it swings about it."""
 
 import math
 from typing import NamedTuple
@@ -23,10 +24,14 @@ class Rest(NamedTuple):
         moved: distance of the tip, in the base frame, from where it rests with a stiffness off by
             `STIFFNESS_ERROR`, or a base turned by `TILT_ERROR` in roll or pitch: the largest, as a
             share of the length; infinite where the robot does not rest then [-].
+        frequency, lasts: of the small swinging about it that lasts longest [Hz], and the time in
+            which it fades to 1 / e [s]; 0 where none fades.
     """
 
     stays: bool
     moved: float
+    frequency: float = 0.0
+    lasts: float = 0.0
 
 
 def rest_of(robot: Robot, intervals: int = 5) -> Rest:
@@ -56,4 +61,11 @@ def rest_of(robot: Robot, intervals: int = 5) -> Rest:
         except EquilibriumError:
             off = np.full(3, np.inf)
         moved = max(moved, float(np.linalg.norm(off)) / robot.length)
-    return Rest(rod.stability(state, inputs) == "stable", moved)
+    jacobian, _ = rod.linearize(state, inputs)
+    modes = np.linalg.eigvals(jacobian)
+    fading = modes[(modes.real < 0.0) & (modes.imag > 0.0)]
+    stays = bool(modes.real.max() < 0.0)
+    if not len(fading):
+        return Rest(stays, moved)
+    longest = fading[np.argmax(fading.real)]
+    return Rest(stays, moved, abs(longest) / math.tau, -1.0 / longest.real)

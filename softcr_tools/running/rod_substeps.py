@@ -95,6 +95,10 @@ HARD_TO_HOLD = 0.05
 length [-]."""
 
 
+HARDLY_DAMPED = 30.0
+"""Swinging that lasts longer is told of, see `Rest.lasts` [s]."""
+
+
 def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> RunOptions:
     """Options whose filter and controller take the sub-steps that the robot needs at its limits.
 
@@ -102,7 +106,8 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
 
     Args:
         options: of a run.
-        tell: told a line where more sub-steps than usual are taken, and where the robot may fall.
+        tell: told a line where more sub-steps than usual are taken, and where the robot may fall
+            or swing.
 
     Raises:
         UserError: no number of sub-steps is enough.
@@ -138,8 +143,8 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
 
 
 def _tell_of_rest(robot: Robot, tell: Callable[[str], None]) -> None:
-    """A line where a robot is likely to fall, before it does."""
-    stays, moved = rest_of(robot)
+    """A line where a robot is likely to fall, or to swing, before it does."""
+    stays, moved, frequency, lasts = rest_of(robot)
     why = [] if stays else ["it does not stay at rest under its own weight"]
     if moved > HARD_TO_HOLD:
         where = f"by {100 * moved:.0f} % of the length" if moved < 1.0 else "to somewhere else"
@@ -149,6 +154,11 @@ def _tell_of_rest(robot: Robot, tell: Callable[[str], None]) -> None:
         )
     if why:
         tell(f"robot {robot.name} may fall and not be followed: {', and '.join(why)}")
+    elif lasts > HARDLY_DAMPED:
+        tell(
+            f"robot {robot.name} may swing and not be followed: a swing at {frequency:.2g} Hz "
+            f"takes {lasts:.0f} s to fade to a third"
+        )
 
 
 def _roles(options: RunOptions) -> dict[str, int]:
