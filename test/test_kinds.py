@@ -5,9 +5,16 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from softcr_models import load_robot
 from softcr_models.robots.kinds import KINDS
 from softcr_runtime.bags.reading import Bag
+from softcr_runtime.blocks.block import CLOCK
+from softcr_runtime.wire.robot_topics import topics_of_robot
 from softcr_runtime.wire.topics import TOPICS, topics_of
+from softcr_tools.running.run_options import SimulationOptions
+from softcr_tools.running.virtual_up import simulated
 
 PACKAGE = '''
 """A mass on a spring that a force moves along z."""
@@ -170,3 +177,19 @@ def test_topics_of_a_kind_are_those_of_its_robots_alone():
         assert not driven & others
     assert "force_torque/wrench" not in topics_of("strain")
     assert "tendon/plan" not in topics_of("rod")
+
+
+@pytest.mark.parametrize(
+    "name", ["licher2025", "tendon_arm", "two_segments", "pcs_two_segments", "dalenberg_robot1"]
+)
+def test_a_robot_has_the_topics_of_its_system_and_none_of_sensors_that_it_lacks(name):
+    """What the recorder hears; the blocks of a run say what there must be."""
+    robot = load_robot(name, tuple(KINDS))
+    found = topics_of_robot(robot)
+    options = SimulationOptions.of_options({"robot": name, "mode": "virtual"})
+    for block in simulated(options).blocks.values():
+        heard = {each.topic for each in block.inputs} - {CLOCK}
+        assert {*block.outputs, *heard} - {"/clock"} <= found.keys(), block.name
+    assert ("mocap/body/poses" in found) == bool(robot.bodies_seen)
+    assert "tendon/lengths" not in found
+    assert found.keys() < topics_of(robot.type).keys() < TOPICS.keys()

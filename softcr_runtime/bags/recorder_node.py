@@ -40,7 +40,8 @@ from softcr_runtime.ros.mailbox import NotExecuted
 from softcr_runtime.ros.node import LoopNode
 from softcr_runtime.ros.process import leave, run
 from softcr_runtime.settings.node_settings import NodeSettings
-from softcr_runtime.wire.topics import TOPICS, qos, topics_of
+from softcr_runtime.wire.robot_topics import topics_of_robot
+from softcr_runtime.wire.topics import TOPICS, qos
 
 TAKING_PERIOD = 0.05
 """Between two looks at what has arrived [s]; far fewer wake-ups than one for every message."""
@@ -73,7 +74,7 @@ class RecorderSettings(NodeSettings):
 
 
 class RecorderNode(LoopNode):
-    """Records every topic of a robot of its kind, and the transitions of lifecycle nodes, in a bag.
+    """Records every topic that its robot may have, and transitions of lifecycle nodes, in a bag.
 
     The bag is made by configure, filled while the node is active and finished by cleanup. When the
     disk refuses, the bag is finished with what it holds and the process ends with exit code 2: a
@@ -99,7 +100,7 @@ class RecorderNode(LoopNode):
     def on_configure_node(self) -> None:
         if not self.settings.bag:
             raise UserError("parameter bag = '': the directory of a new bag is needed")
-        rows = topics_of(self.any_robot.type)
+        rows = topics_of_robot(self.any_robot)
         there = [topic for topic, row in rows.items() if row.is_available()]
         topics = {topic: self._recorded_topic(topic) for topic in there}
         self._last: dict[str, int] = {}  # by name: when a message of it came [ns]

@@ -7,6 +7,7 @@ import numpy as np
 
 from softcr_models.plugins import load_class
 from softcr_models.robots.kinds import KINDS, AnyRobot
+from softcr_runtime.wire.topics import Topic, topics_of
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,17 @@ def inputs_of(value: Any) -> np.ndarray:
 def robot_topics(robot: AnyRobot) -> RobotTopics:
     """The topics of a robot."""
     return _topics(KINDS[robot.type].quantity, robot.sees_tip)
+
+
+def topics_of_robot(robot: AnyRobot) -> dict[str, Topic]:
+    """The topics that a robot may have, by name: those of its kind, without those of cameras and
+    encoders that its file does not name."""
+    absent = {"mocap/tip/pose"} if not robot.sees_tip else set()
+    if robot.sees_tip and not robot.bodies_seen:
+        absent.add("mocap/body/poses")
+    if "tendon_lengths" not in getattr(robot, "output_noises", {}):
+        absent.add("tendon/lengths")
+    return {name: topic for name, topic in topics_of(robot.type).items() if name not in absent}
 
 
 def topics_of_kind(kind: str) -> RobotTopics:
