@@ -88,13 +88,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the second tier, whose files come first: they take long, and no worker ends with one."""
+    """Mark the second tier, whose files come first, as the pages' file does: they take long, and no
+    worker ends with one."""
     for item in items:
         if "papers" in item.path.parts:
             item.add_marker("papers")
         elif item.path.stem in LATER and not item.nodeid.startswith(END_TO_END):
             item.add_marker("later")
-    items.sort(key=lambda item: item.path.stem not in LATER)
+    items.sort(key=lambda item: item.path.stem not in LATER | {"test_docs"})
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_the_quick_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     walk(page, tmp_path, {"run"})
 
 
-@pytest.mark.slow
+@pytest.mark.later
 @pytest.mark.parametrize("page", **with_blocks("slow"))
 def test_all_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
