@@ -66,7 +66,9 @@ LATER = {
     "test_visuals",
 }
 
-# Of them, what `make test` runs as well: whole systems, from the command to the bag.
+LONG = {"test_docs", "test_study_contract"}  # files with some such tests
+
+# Of the former, what `make test` runs as well: whole systems, from the command to the bag.
 END_TO_END = (
     "test/test_bag_alone.py::test_a_bag_alone_is_replayed_to_the_bit_and_reported",
     "test/test_examples.py::test_nodes_virtual_time_and_replay_give_the_same_bits",
@@ -88,14 +90,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the second tier, whose files come first, as the pages' file does: they take long, and no
-    worker ends with one."""
+    """Mark the second tier, whose files come first, as other long ones do: no worker ends with
+    one."""
     for item in items:
         if "papers" in item.path.parts:
             item.add_marker("papers")
         elif item.path.stem in LATER and not item.nodeid.startswith(END_TO_END):
             item.add_marker("later")
-    items.sort(key=lambda item: item.path.stem not in LATER | {"test_docs"})
+    items.sort(key=lambda item: item.path.stem not in LATER | LONG)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ LONG = {
     "licher2025/identification", "licher2025/surrogate-recipes", "licher2025/surrogate-structure",
     "pawlowski2019/dynamics", "pawlowski2019/learned-robots", "pawlowski2019/learning",
     "pawlowski2019/mpc", "pawlowski2019/quasi-static", "pawlowski2019/statics",
-    "pawlowski2019/workspace", "robustness/chain-identification", "robustness/draws",
+    "pawlowski2019/workspace", "recordings/asl-trunk", "recordings/asu-two-segments",
+    "recordings/tentacle", "robustness/chain-identification", "robustness/draws",
     "robustness/late-answers", "robustness/pressure-faults", "speed/pyelastica", "tuning/chain",
     "tuning/filter", "tuning/horizon", "tuning/nempc", "tuning/paper-nempc", "tuning/payload",
 }  # fmt: skip
