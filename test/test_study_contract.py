@@ -19,6 +19,7 @@ LONG = {
     "control/any-model", "control/repetition", "estimation/tip-force", "licher2025/compliance",
     "licher2025/identification", "licher2025/surrogate-recipes", "licher2025/surrogate-structure",
     "pawlowski2019/dynamics", "pawlowski2019/learned-robots", "pawlowski2019/learning",
+    "pawlowski2019/learning-others",
     "pawlowski2019/mpc", "pawlowski2019/quasi-static", "pawlowski2019/statics",
     "pawlowski2019/workspace", "recordings/asl-trunk", "recordings/asu-two-segments",
     "recordings/tentacle", "robustness/chain-identification", "robustness/draws",

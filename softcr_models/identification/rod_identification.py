@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.chain.pressure import PressureLag
@@ -485,7 +485,7 @@ def _fit(
     return Fit(
         names,
         np.array(values),
-        norm.ppf(0.5 + CONFIDENCE / 2) * deviation,
+        ndtri(0.5 + CONFIDENCE / 2) * deviation,
         correlation,
         with_parameters(robot, names, values),
         evaluations,
