@@ -1,5 +1,6 @@
 """What all tests share. ROS stays on this machine, in a domain of its own."""
 
+import gc
 import os
 import sys
 
@@ -98,6 +99,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.path.stem in LATER and not item.nodeid.startswith(END_TO_END):
             item.add_marker("later")
     items.sort(key=lambda item: item.path.stem not in LATER | LONG)
+
+
+_freeze = gc.freeze
+gc.freeze = gc.unfreeze = lambda: None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_heap():
+    """Python's collector looks at nothing that was there before a file's first test. A look at all
+    that thousands of tests import takes a second, and each run on virtual time and each node begins
+    with one; that these freeze the heap themselves would end with their own unfreezing."""
+    gc.collect()
+    _freeze()
 
 
 @pytest.fixture
