@@ -84,10 +84,13 @@ END_TO_END = (
 )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Beside another worker numba computes on one thread: two on busy cores stall each other."""
-    if hasattr(config, "workerinput"):
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Beside another worker numba and torch compute on one thread: two on busy cores stall each
+    other."""
+    if hasattr(session.config, "workerinput"):
         numba.set_num_threads(1)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
