@@ -427,19 +427,19 @@ MISTAKES = {
 
 
 @pytest.fixture(scope="module")
-def rests():
+def exact():
     return statics(static_configurations(ROBOT, 2))
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_what_cannot_be_of_the_robot_is_refused_and_the_mistake_is_named(rests, tmp_path, mistake):
+def test_what_cannot_be_of_the_robot_is_refused_and_the_mistake_is_named(exact, tmp_path, mistake):
     mistaken, match = MISTAKES[mistake]
     draw = np.random.default_rng(0)
     measured = {
-        each.name: rests.outputs[each.name] + each.noise * draw.standard_normal((len(rests), 3))
+        each.name: exact.outputs[each.name] + each.noise * draw.standard_normal((len(exact), 3))
         for each in GROUPS
     }
-    path = write_csv(tmp_path / "wrong.csv", mistaken(replace(rests, outputs=measured)))
+    path = write_csv(tmp_path / "wrong.csv", mistaken(replace(exact, outputs=measured)))
     with pytest.raises(UserError, match=match):
         identified_robot.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet())
     assert not list((tmp_path / "results").glob("*"))
