@@ -46,6 +46,8 @@ rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; opti
 
 test test-all: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test test-all: export OPENBLAS_NUM_THREADS := 1
+# The tests start hundreds of processes, each of which would compile all sources again.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: $(STAMP) ## run the quick tests; more for pytest as ARGS="-k rod -x"
 	@$(COMPILE) rod fittings
@@ -54,7 +56,6 @@ test: $(STAMP) ## run the quick tests; more for pytest as ARGS="-k rod -x"
 test-all: $(STAMP) ## run the others: processes, clocks, wires, papers, pages
 	@$(COMPILE) rod fittings constant_curvature
 	@$(PYTEST) -m "(later or papers) and not slow" $(ARGS)
-	@$(VENV)/bin/python -m pytest -m slow test/test_docs.py
 
 test-wire: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test-wire: $(STAMP) ## install pysoem (GPL or commercial) and run what needs it, as root

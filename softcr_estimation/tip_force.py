@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
-from scipy.stats import chi2
 
+from softcr_estimation.filters.gaussian import chi_square_quantile
 from softcr_estimation.model_estimator import ModelEstimate, ModelEstimator, Numbers
 from softcr_models.rod_model.tip_force import TIP_FORCE, known_tip_force
 
@@ -74,7 +74,7 @@ def _limited(innovation: np.ndarray) -> np.ndarray:
 
 @cache
 def _longest(size: int) -> float:
-    return math.sqrt(float(chi2.ppf(_LARGEST, size)))
+    return math.sqrt(chi_square_quantile(_LARGEST, size))
 
 
 class TipForceSearch:

@@ -1,5 +1,6 @@
 """What all tests share. ROS stays on this machine, in a domain of its own."""
 
+import gc
 import os
 import sys
 
@@ -66,7 +67,9 @@ LATER = {
     "test_visuals",
 }
 
-# Of them, what `make test` runs as well: whole systems, from the command to the bag.
+LONG = {"test_docs", "test_study_contract"}  # files with some such tests
+
+# Of the former, what `make test` runs as well: whole systems, from the command to the bag.
 END_TO_END = (
     "test/test_bag_alone.py::test_a_bag_alone_is_replayed_to_the_bit_and_reported",
     "test/test_examples.py::test_nodes_virtual_time_and_replay_give_the_same_bits",
@@ -81,20 +84,37 @@ END_TO_END = (
 )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Beside another worker numba computes on one thread: two on busy cores stall each other."""
-    if hasattr(config, "workerinput"):
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Beside another worker numba and torch compute on one thread: two on busy cores stall each
+    other."""
+    if hasattr(session.config, "workerinput"):
         numba.set_num_threads(1)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the second tier, whose files come first: they take long, and no worker ends with one."""
+    """Mark the second tier, whose files come first, as other long ones do: no worker ends with
+    one."""
     for item in items:
         if "papers" in item.path.parts:
             item.add_marker("papers")
         elif item.path.stem in LATER and not item.nodeid.startswith(END_TO_END):
             item.add_marker("later")
-    items.sort(key=lambda item: item.path.stem not in LATER)
+    items.sort(key=lambda item: item.path.stem not in LATER | LONG)
+
+
+_freeze = gc.freeze
+gc.freeze = gc.unfreeze = lambda: None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_heap():
+    """Python's collector looks at nothing that was there before a file's first test. A look at all
+    that thousands of tests import takes a second, and each run on virtual time and each node begins
+    with one; that these freeze the heap themselves would end with their own unfreezing."""
+    gc.collect()
+    _freeze()
 
 
 @pytest.fixture

@@ -112,19 +112,24 @@ def import_file(path: Path, code: str) -> None:
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def with_blocks(*kinds):
-    """Pages that have a block of one of these kinds."""
-    found = [page for page in pages() if {b.kind for b in blocks(page)} & set(kinds)]
-    return {"argvalues": found, "ids": [str(page.relative_to(ROOT)) for page in found]}
+def with_blocks(*kinds, without=()):
+    """Pages that have a block of one of these kinds, and none of others."""
+    kinds_of = {page: {block.kind for block in blocks(page)} for page in pages()}
+    found = [page for page, of in kinds_of.items() if of & {*kinds} and not of & {*without}]
+    ids = [str(page.relative_to(ROOT)) for page in found]
+    marks = [[pytest.mark.papers] * page.is_relative_to(DOCS / "papers") for page in found]
+    rows = zip(found, ids, marks, strict=True)
+    return {"argvalues": [pytest.param(page, id=name, marks=each) for page, name, each in rows]}
 
 
-@pytest.mark.parametrize("page", **with_blocks("run", "file"))
+# the others run them in the second tier, before blocks that take longer
+@pytest.mark.parametrize("page", **with_blocks("run", "file", without=("slow",)))
 def test_the_quick_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     walk(page, tmp_path, {"run"})
 
 
-@pytest.mark.slow
+@pytest.mark.later
 @pytest.mark.parametrize("page", **with_blocks("slow"))
 def test_all_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

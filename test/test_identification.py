@@ -10,6 +10,7 @@ from softcr_models.identification.identifiable import names_of, parameters_of, w
 from softcr_models.identification.measured_groups import TIP_POSITION, groups_of
 from softcr_models.identification.rod_identification import (
     Recording,
+    _Rests,
     _steady_sensitivities,
     at_rest,
     identify_lag,
@@ -77,7 +78,8 @@ def test_names_and_values_go_round():
 def test_sensitivities_are_differences_of_the_steady_states():
     logarithms = np.log(parameters_of(ROBOT, STATIC_PARAMETERS))
     groups = fitted(ROBOT)
-    found = _steady_sensitivities(ROBOT, STATIC_PARAMETERS, logarithms, FEW[:4], groups, INTERVALS)
+    rests = _Rests(FEW[:4], INTERVALS)
+    found = _steady_sensitivities(ROBOT, STATIC_PARAMETERS, logarithms, groups, rests)
 
     def seen(logarithms):
         robot = with_parameters(ROBOT, STATIC_PARAMETERS, np.exp(logarithms))

@@ -39,7 +39,7 @@ def test_what_may_be_missed_is_as_large_as_the_deviation_of_the_mean(count):
     runs = NOISE * np.random.default_rng(4).standard_normal((400, count))
     kept = (1.0 - 1.0 / MEMORY) ** np.arange(count - 1)[::-1]
     means = (runs[:, 1:] * runs[:, :-1]) @ kept / kept.sum()
-    found = [of(np.outer(each, [1.0, 0.0, 0.0]))[0, 0] for each in runs]
+    found = [of(np.outer(each, [1.0, 0.0, 0.0]))[0, 0] for each in runs[:150]]
     assert np.mean(found) == pytest.approx(1.4 * means.std(), rel=0.1)
 
 

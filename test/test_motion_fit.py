@@ -365,7 +365,7 @@ def test_the_command_fits_motions_of_a_foreign_file(tmp_path, capsys):
 @pytest.mark.later
 def test_columns_that_are_swapped_are_named(tmp_path, capsys):
     robot = load_robot("licher2025")
-    motion = recorded(robot, {"delay": 0.03}, 0)
+    motion = recorded(robot, {"delay": 0.03}, 0, seconds=5.0)
     table = np.hstack((PERIOD * np.arange(len(motion))[:, None], motion.inputs,
                        motion.outputs["tip position"][:, [2, 1, 0]]))  # fmt: skip
     names = "time,pressure_1,pressure_2,pressure_3,tip_x,tip_y,tip_z"

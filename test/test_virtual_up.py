@@ -215,7 +215,7 @@ class Mine:
 
 def test_ctrl_c_ends_a_run_with_its_bag_and_its_report(tmp_path):
     (tmp_path / "mine.py").write_text(INTERRUPTING)
-    words = ["up", "simulation", "--mode", "virtual", "--duration", "3600"]
+    words = ["up", "simulation", "--mode", "virtual", "--duration", "60"]
     words += ["--controller", f"{tmp_path}/mine.py:Mine", "--results", str(tmp_path)]
     assert main(words) == 0
     directory = tmp_path / "latest"
@@ -246,15 +246,9 @@ def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(
     tmp_path, capsys, monkeypatch
 ):
     (tmp_path / "mine.py").write_text(RAISES)
-    words = [
-        "--robot",
-        "licher2025",
-        "--plant.plant-errors",
-        "same_structure",
-        "--reference",
-        "setpoint",
-    ]
-    words += ["--controller", f"{tmp_path}/mine.py:Mine", "--results", str(tmp_path / "results")]
+    words = ["--robot", "licher2025", "--plant.plant-errors", "same_structure"]
+    words += ["--reference", "setpoint", "--controller", f"{tmp_path}/mine.py:Mine"]
+    words += ["--results", str(tmp_path / "results")]
     monkeypatch.setattr("sys.argv", ["softcr", *VIRTUAL, *words])
     assert main([*VIRTUAL, *words]) == 1
     (summary,) = (tmp_path / "results").glob("2*/summary.json")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from softcr_estimation.filters.square_root import downdated, factor_of, factor_of_sum
 
@@ -18,6 +18,12 @@ Measure = Callable[[np.ndarray], np.ndarray]
 _NEARER = 0.05
 """Part of a point's deviation at which its function is tried again. A start of 0.5 state scales has
 points at 4 to 7 of them, and a rod's step is sound at a few tenths [-]."""
+
+
+def chi_square_quantile(probability: float, size: int) -> float:
+    """What a chi-square number of `size` degrees of freedom does not exceed with a probability, as
+    `scipy.stats` has it, whose import would take as long as all else of a filter's start."""
+    return 2.0 * float(gammaincinv(size / 2, probability))
 
 
 @dataclass(frozen=True)
@@ -278,7 +284,7 @@ class SquareRootFilter(ABC):
 
     def _gate(self, size: int) -> float:
         if size not in self._gates:
-            self._gates[size] = float(chi2.ppf(self._gate_probability, size))
+            self._gates[size] = chi_square_quantile(self._gate_probability, size)
         return self._gates[size]
 
 

@@ -13,7 +13,8 @@ from collections import deque
 from functools import cache
 
 import numpy as np
-from scipy.stats import chi2
+
+from softcr_estimation.filters.gaussian import chi_square_quantile
 
 FAST_WINDOW, SLOW_WINDOW = 5, 70
 """How many products the two means go over [samples]."""
@@ -123,4 +124,4 @@ def _ramp(value: float, ends: tuple[float, float]) -> float:
 
 @cache
 def _median_of_chi_square(size: int) -> float:
-    return float(chi2.ppf(0.5, size))
+    return chi_square_quantile(0.5, size)

@@ -105,6 +105,7 @@ class ValveProcess:
         self._task, self._say = task, say
         self._answered = threading.Condition()
         self._answers: list[tuple[str, Any]] = []
+        self._ended = False
         self._board: SharedReport | None = None
         self._board_lock = threading.Lock()  # for the loop and for services
 
@@ -143,13 +144,13 @@ class ValveProcess:
                 pass_fds=[theirs.fileno(), board.file],
                 stdin=subprocess.DEVNULL,
             )
-        self._socket = ours
+        self._socket, self._ended = ours, False
         self._reader = threading.Thread(target=self._read, name="valves", daemon=True)
         self._reader.start()
         self._send("task", self._task)
         kind, said = self._answer(_START_TIME)
         if kind != "opened":
-            runs = self._child.poll() is None
+            runs = not self._ended and self._child.poll() is None
             self.close()
             why = f"ended with exit code {self._child.returncode}"
             if runs:
@@ -219,7 +220,7 @@ class ValveProcess:
 
     def _answer(self, most: float) -> tuple[str, Any]:
         with self._answered:
-            self._answered.wait_for(lambda: self._answers or not self._reader.is_alive(), most)
+            self._answered.wait_for(lambda: self._answers or self._ended, most)
             return self._answers.pop(0) if self._answers else ("", "")
 
     def _read(self) -> None:
@@ -234,6 +235,9 @@ class ValveProcess:
                     with self._answered:
                         self._answers.append((kind, content))
                         self._answered.notify_all()
+        with self._answered:
+            self._ended = True
+            self._answered.notify_all()
 
 
 class _Child:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from softcr_models.chain.acting import LARGEST_WEIGHTS
 from softcr_models.chain.chain_model import ChainModel
@@ -78,7 +78,7 @@ def identify_chain(robot: Robot, recording: Recording, intervals: int = 10) -> C
     while free:
         coordinates, deviations, error = motion.fitted(free)
         worst = int(np.argmax(deviations))
-        if norm.ppf(0.5 + CONFIDENCE / 2) * deviations[worst] < NOT_EXCITED:
+        if ndtri(0.5 + CONFIDENCE / 2) * deviations[worst] < NOT_EXCITED:
             return motion.told(free, coordinates, deviations, error)
         free = [*free[:worst], *free[worst + 1 :]]
     raise ValueError("the motion tells no number of the chain and its rod")
@@ -157,7 +157,7 @@ class _Motion:
         )
         names = tuple(each.name for each in chosen)
         return ChainFit(
-            names, values, norm.ppf(0.5 + CONFIDENCE / 2) * units * deviations,
+            names, values, ndtri(0.5 + CONFIDENCE / 2) * units * deviations,
             tuple(self.parameters[k].name for k in self.wanted if k not in free),
             with_parameters(robot, tuple(own), list(own.values())), error,
         )  # fmt: skip

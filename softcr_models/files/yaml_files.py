@@ -8,7 +8,9 @@ Every YAML file of softcr is read here, so that all of them say the same about a
     FILE: line 3: cannot be read as a robot file: expected ',' or ']', but got '<stream end>'
 """
 
+import copy
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -81,7 +83,7 @@ def read_mapping(path: Path, what: str) -> dict[str, Any]:
             something else.
     """
     try:
-        content = yaml.load(content_of(path).decode("utf-8"), _Loader)
+        content = copy.deepcopy(_parsed(content_of(path).decode("utf-8")))
     except FileNotFoundError:
         known = (
             ", ".join(sorted(file.name for file in path.parent.glob("*.yaml"))) or "no YAML file"
@@ -162,6 +164,13 @@ def _value_at(shipped: Any, location: tuple[str | int, ...], own: Any) -> Any:
 
 
 _NOUNS: dict[type, str] = {list: "a list", str: "text", bool: "true or false"}
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    """What a text in YAML holds; it is kept, for a start reads the same few files dozens of
+    times, and copying what they hold is faster than parsing it."""
+    return yaml.load(text, _Loader)
 
 
 class _Loader(yaml.SafeLoader):

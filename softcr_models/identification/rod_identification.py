@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.chain.pressure import PressureLag
@@ -174,11 +174,11 @@ def identify_static(
     groups = fitted_groups(robot, recording)
 
     def level(count: int) -> _Level:
-        own = _with_grid(robot, count)
+        own, rests = _with_grid(robot, count), _Rests(inputs, count)
         return _Level(
             own,
-            lambda candidate: stacked(groups, at_rest(candidate, inputs, groups, count)[0]),
-            lambda values: _steady_sensitivities(own, chosen, values, inputs, groups, count),
+            lambda candidate: rests.seen(candidate, groups),
+            lambda values: _steady_sensitivities(own, chosen, values, groups, rests),
             _seconds_at_rest(robot, len(inputs), count),
         )
 
@@ -349,9 +349,29 @@ def at_rest(
     Raises:
         EquilibriumError: a configuration has no steady state.
     """
-    rod = CosseratRod(robot, intervals)
-    states = np.array([rod.equilibrium(row) for row in inputs])
+    rod, states = _Rests(inputs, intervals).of(robot)
     return seen(_model(rod), groups, states, inputs), states
+
+
+class _Rests:
+    """Rests under inputs (K, m), on so many intervals of each segment. Those of the last robot are
+    kept: a search asks for what is seen of it and then for the sensitivities."""
+
+    def __init__(self, inputs: np.ndarray, intervals: int) -> None:
+        self.inputs, self.intervals = inputs, intervals
+        self._last: tuple[CosseratRod, np.ndarray] | None = None
+
+    def of(self, robot: Robot) -> tuple[CosseratRod, np.ndarray]:
+        """The rod and its states (K, nx); raises EquilibriumError."""
+        if self._last is None or self._last[0].robot != robot:
+            rod = CosseratRod(robot, self.intervals)
+            self._last = rod, np.array([rod.equilibrium(row) for row in self.inputs])
+        return self._last
+
+    def seen(self, robot: Robot, groups: Sequence[Group]) -> np.ndarray:
+        """(K, G, 3) of groups."""
+        rod, states = self.of(robot)
+        return stacked(groups, seen(_model(rod), groups, states, self.inputs))
 
 
 def in_motion(
@@ -485,7 +505,7 @@ def _fit(
     return Fit(
         names,
         np.array(values),
-        norm.ppf(0.5 + CONFIDENCE / 2) * deviation,
+        ndtri(0.5 + CONFIDENCE / 2) * deviation,
         correlation,
         with_parameters(robot, names, values),
         evaluations,
@@ -600,19 +620,19 @@ def _steady_sensitivities(
     robot: Robot,
     names: tuple[str, ...],
     logarithms: np.ndarray,
-    inputs: np.ndarray,
     groups: Sequence[Group],
-    intervals: int,
+    rests: _Rests,
 ) -> np.ndarray:
     """(K, G, 3, P) of the outputs at rest by the logarithms."""
 
-    def rod_at(values: np.ndarray) -> CosseratRod:
-        changed = with_parameters(robot, names, np.exp(values).tolist())
-        return CosseratRod(changed, intervals)
+    def changed(values: np.ndarray) -> Robot:
+        return with_parameters(robot, names, np.exp(values).tolist())
 
-    rod = rod_at(logarithms)
-    moved = [rod_at(logarithms + _STEP * unit) for unit in np.eye(len(logarithms))]
-    states = np.array([rod.equilibrium(row) for row in inputs])
+    moved = [
+        CosseratRod(changed(logarithms + _STEP * unit), rests.intervals)
+        for unit in np.eye(len(logarithms))
+    ]
+    inputs, (rod, states) = rests.inputs, rests.of(changed(logarithms))
     shifted = np.empty((len(moved), *states.shape))
     for row, (state, acting) in enumerate(zip(states, inputs, strict=True)):
         rates = np.array([other.derivative(state, acting) for other in moved])

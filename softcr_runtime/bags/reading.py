@@ -221,7 +221,7 @@ def _locate(path: Path) -> Path:
         raise UserError(f"bag {path}: no such file or directory")
     if (path / "bag").is_dir():
         return path / "bag"
-    if not _files(path, _metadata(path)):
+    if not _files(path, {}):
         where = "in this directory" if path.is_dir() else "this is"
         raise UserError(f"bag {path}: no .mcap or .db3 file {where}")
     return path

@@ -37,7 +37,7 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 8,
     "lines.linewidth": 1.2,
-    "savefig.dpi": 130,
+    "figure.dpi": 130,
     "savefig.facecolor": "white",
 }
 """Settings of matplotlib."""

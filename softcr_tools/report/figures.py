@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.transforms import blended_transform_factory
 
 from softcr_models.robots.kinds import ShownInput
 from softcr_runtime.bags.signals import Signal
@@ -147,9 +149,24 @@ def _over_time(run: Run, rows: list[Row], height: float, close_up: bool = True) 
         for axes in line:
             for draw in drawn:
                 draw(axes)
-    figure.align_ylabels()
+    _align_labels(figure, grid[:, 0])
     style.legend_above(figure, grid[0, 0])
     return figure
+
+
+def _align_labels(figure: Figure, column: Iterable[Axes]) -> None:
+    """Put the labels of a column of axes left of its widest tick labels, as `align_ylabels` does,
+    which measures the tick labels of all rows again for each row."""
+    rows, renderer = list(column), FigureCanvasAgg(figure).get_renderer()
+    lefts = [axes.bbox.x0 for axes in rows]
+    for axes in rows:
+        low, high = sorted(axes.get_ylim())
+        drawn = (each for each in axes.get_yticklabels() if low <= each.get_position()[1] <= high)
+        lefts += [each.get_window_extent(renderer).x0 for each in drawn if each.get_text()]
+    left = min(lefts) / figure.dpi
+    for axes in rows:
+        place = blended_transform_factory(figure.dpi_scale_trans, axes.transAxes)
+        axes.yaxis.set_label_coords(left - axes.yaxis.labelpad / 72.0, 0.5, place)
 
 
 def tip_tracking(run: Run) -> Figure | None:

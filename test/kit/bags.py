@@ -136,9 +136,10 @@ def diagnostics(stamp: int, node: str, values: dict, level: int = 0, message: st
 
 def write_bag(directory: Path, messages: list[tuple[str, int, object]]) -> Path:
     """Record messages, each at its stamp plus 1 ms."""
-    names = {topic: topic if topic.startswith("/") else f"/{topic}" for topic in TOPICS}
+    said = dict.fromkeys(topic for topic, _, _ in messages)
+    names = {topic: topic if topic.startswith("/") else f"/{topic}" for topic in said}
     recording = BagRecording(
-        directory, [RecordedTopic(names[t.name], t.type, QOS) for t in TOPICS.values()]
+        directory, [RecordedTopic(name, TOPICS[topic].type, QOS) for topic, name in names.items()]
     )
     for topic, stamp, message in sorted(messages, key=lambda entry: entry[1]):
         payload = bytes(TYPESTORE.serialize_cdr(message, TOPICS[topic].type))

@@ -175,7 +175,7 @@ def test_a_run_goes_to_its_setpoint_and_says_when_it_is_lost(tmp_path):
 
 
 def test_the_robots_study_sets_changes_beside_the_published_ones(tmp_path):
-    given = {"setpoints": 1, "seconds": 1.5}
+    given = {"setpoints": 1, "seconds": 1.0}
     rows, directory = rows_of("dalenberg2024/robot-2", tmp_path, **given)
     least = rows["poses", FIXED, "E_shape least (R17)"]
     assert least.published == {"simulation": 0.55}
