@@ -171,7 +171,7 @@ def test_wrong_shapes_and_numbers_are_named(rod):
         CosseratRod(ROBOT, 0)
 
 
-@pytest.mark.parametrize("single", (False, True))
+@pytest.mark.parametrize("single", [False, True])
 def test_many_candidates_that_do_not_hold_are_refined_together(single):
     """Step by step, each as finely as it needs: as one by one, and counted as often. One that
     cannot be done and one that is not finite are lost, as they are alone."""

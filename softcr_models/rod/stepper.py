@@ -486,7 +486,7 @@ def advance(
     if len(failed):
         parts = [np.broadcast_to(each, (batch, *each.shape[1:]))[failed] for each in given]
         many = len(failed) >= FLOAT64_LANES and not serial
-        found = (_together if many else _one_by_one)(*parts, run, single, retries or Retries())
+        found = (_together if many else _one_by_one)(parts, run, single, retries or Retries())
         if tips:
             rows = np.repeat(parts[2], steps, axis=0)
             found = poses(found.reshape(len(rows), -1), rows, run.body, run.grid, run.fittings)
@@ -495,18 +495,18 @@ def advance(
     return rolled.astype(np.float32, copy=False) if single else rolled
 
 
-def _one_by_one(states, levels, parameters, run, _, retries):
+def _one_by_one(given, run, _, retries):
     """(F, T, nx) states of F candidates, see `_again`."""
-    return np.stack([_again(*each, run, retries) for each in zip(states, levels, parameters)])
+    return np.stack([_again(*each, run, retries) for each in zip(*given, strict=True)])
 
 
-def _together(states, levels, parameters, run, single, retries):
+def _together(parts, run, single, retries):
     """(F, T, nx) states as `_one_by_one` finds them but for rounding: all candidates step by step,
     in lanes."""
+    states, levels, parameters = parts
     count, steps = levels.shape[0], levels.shape[1] - 1
     out = np.full((count, steps, states.shape[1]), np.nan)
-    finite = [np.isfinite(each).reshape(count, -1).all(axis=1)
-              for each in (states, levels, parameters)]  # fmt: skip
+    finite = [np.isfinite(each).reshape(count, -1).all(axis=1) for each in parts]
     at = np.flatnonzero(np.all(finite, axis=0))
     retries.candidates += count
     if len(at) < count:
