@@ -29,6 +29,7 @@ from softcr_control.reference.references import Reference, as_rotations
 from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of
+from softcr_models.tip_offset import TIP_OFFSET, tip_offset
 from softcr_runtime.blocks.block import OVERDUE, BlockBase, Input, Output, Samples
 from softcr_runtime.blocks.command_packets import CommandPacket, PacketPlayer
 from softcr_runtime.blocks.command_swings import SWINGS, SwingWatch
@@ -306,6 +307,8 @@ class ControllerBlock(BlockBase):
         estimate = samples[self._lead_topic].value
         inputs = self._measured(estimate, samples.get(self._actuators))
         aim = rows.tip_positions if rows.shift is None else rows.tip_positions + rows.shift
+        if self._needs_state:  # which leads the model's tip
+            aim = aim - tip_offset(estimate.parameters)
         reference = Reference(
             rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
         )
@@ -530,7 +533,8 @@ class ControllerBlock(BlockBase):
     def _observation(self, estimate: Any, reference: Reference, inputs: np.ndarray) -> Observation:
         state, parameters, tip = None, {}, None
         if self._needs_state:
-            state, parameters = estimate.state, estimate.parameters
+            state = estimate.state
+            parameters = {n: v for n, v in estimate.parameters.items() if n not in TIP_OFFSET}
         else:
             tip = estimate.pose().matrix
         return Observation(

@@ -19,6 +19,7 @@ from softcr_models.errors import UserError
 from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
 from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of
+from softcr_models.tip_offset import TIP_OFFSET
 from softcr_runtime.blocks.block import BlockBase, Input, Output, Rule, Samples
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import Pose, StateEstimate, TipEstimate, blended_poses
@@ -321,10 +322,12 @@ class EstimatorBlock(BlockBase):
         if not np.isfinite(shape.tip()).all():  # its messages will need the poses anyway
             self._beyond += 1
             return []
-        value = StateEstimate(
-            estimate.state, estimate.parameters, estimate.parameters_std, shape.poses, inputs
-        )
-        tip = TipEstimate(lambda: Pose.of(shape.tip()), covariance)
+        offset = getattr(estimate, "tip_offset", np.zeros(3))
+        told = dict(estimate.parameters)
+        if offset.any():
+            told |= zip(TIP_OFFSET, offset.tolist(), strict=True)
+        value = StateEstimate(estimate.state, told, estimate.parameters_std, shape.poses, inputs)
+        tip = TipEstimate(lambda: _aside(shape.tip(), offset), covariance)
         return [Output(self._states, now, value), Output("estimate/tip/pose", now, tip)]
 
     def _patience(self, topic: str = "") -> float:
@@ -350,6 +353,13 @@ def _as_measured(output: np.ndarray) -> np.ndarray:
     """Poses (3, 4) as (4, 4)."""
     is_pose = output.shape == (3, 4)
     return np.vstack((output, [0.0, 0.0, 0.0, 1.0])) if is_pose else output
+
+
+def _aside(tip: np.ndarray, offset: np.ndarray) -> Pose:
+    """A model's tip (4, 4) and (3,) how it lasts beside it [m]."""
+    pose = np.array(tip)
+    pose[:3, 3] += offset
+    return Pose.of(pose)
 
 
 def _unturned(position: np.ndarray) -> np.ndarray:

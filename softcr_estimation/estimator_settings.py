@@ -222,6 +222,13 @@ class ModelEstimatorSettings(FilterSettings):
         description="random walks while the innovations are coloured, by parameter [1/sqrt(s)] or, "
         "linear, [scale/sqrt(s)]; not named: what the model says",
     )
+    tip_offset_time: float = Field(
+        default=0.3,
+        gt=0.0,
+        description="time constant with which the lasting difference between the measured tip and "
+        "the model's is followed; controllers lead the tip beside it to the goal",
+        json_schema_extra={"unit": "s", **_LIVE},
+    )
     tip_force_threshold: float = Field(
         default=12.0,
         ge=3.0,

@@ -53,7 +53,7 @@ class ModelEstimate:
         parameters: name -> value of every parameter of the model, and of what is estimated of the
             inputs' sensors.
         parameters_std: name -> standard deviation; 0 for parameters that are not estimated.
-        tip_position: (3,) [m].
+        tip_position: (3,) the model's and `tip_offset` [m].
         tip_position_covariance: (3, 3) the filter's and `tip_lasting_covariance` [m^2].
         nis: normalised innovation squared [-], of several outputs their sum; NaN without a
             measurement.
@@ -79,6 +79,7 @@ class ModelEstimate:
             standard deviations.
         tip_lasting_covariance: (3, 3) of an error of the tip that lasts, see `LastingError`; zeros
             where the tip is not measured [m^2]. `covariance` knows nothing of it.
+        tip_offset: (3,) how the measured tip lasts beside the model's [m].
     """
 
     stamp: float
@@ -105,6 +106,7 @@ class ModelEstimate:
     lasting_correlation: float = 0.0
     lasts: bool = False
     tip_lasting_covariance: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    tip_offset: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
     @property
     def covariance(self) -> np.ndarray:
@@ -233,6 +235,9 @@ class ModelEstimator:
         self._inputs, self._remembered = np.zeros(model.inputs.size), np.zeros(0)
         self._recent = _Recent()
         self._colour, self._lasting = InnovationColour(), LastingError()
+        # none where the filter finds how the marker is offset: that says the same
+        follows = not any(each.startswith("marker_offset") for each in self._vector.names)
+        self._follows_offset, self._offset = follows, np.zeros(3)
         self._opened = 0.0, 0.0
         self._safe_until: float | None = None
         self._begun, self._fallbacks = -math.inf, 0
@@ -319,6 +324,7 @@ class ModelEstimator:
         self._recent = _Recent()
         self._colour.restart()
         self._lasting.restart()
+        self._offset = np.zeros(3)
         self._begun = -math.inf
         self._opened, self._safe_until, self._fallbacks = (0.0, 0.0), None, 0
         self._held.clear()
@@ -351,7 +357,8 @@ class ModelEstimator:
         # `sorted` keeps the order of what is equal.
         names = sorted(measurements, key=lambda name: name == TIP)
         measured = [(name, self._measurements.of(name, measurements[name])) for name in names]
-        self._advance(inputs, elapsed(self._stamp, stamp, self._settings.longest_gap))
+        passed = elapsed(self._stamp, stamp, self._settings.longest_gap)
+        self._advance(inputs, passed)
         self._stamp = float(stamp)
         tip_covariance, nis, gated = None, 0.0, False
         innovations: dict[str, np.ndarray] = {}
@@ -369,10 +376,21 @@ class ModelEstimator:
         if not measured:
             return self._estimate(None, math.nan, False, True)
         self._recent.add(self._stamp, gated)
+        if TIP in innovations and self._follows_offset:
+            self._follow_offset(measurements[TIP], passed)
         if self._judge(innovations):
             self._fall_back()
             tip_covariance = None
         return self._estimate(tip_covariance, nis, gated, False, innovations)
+
+    def _follow_offset(self, measured: np.ndarray, passed: float) -> None:
+        """Goes on with the offset of the tip from what was measured of it and the time since the
+        last stamp [s]: a first-order low-pass."""
+        position = np.asarray(measured, float)
+        position = position if position.ndim == 1 else position[:3, 3]
+        beside = position - self._tip_positions(self._filter.mean[None])[0]
+        share = -math.expm1(-passed / self._settings.tip_offset_time)
+        self._offset += share * (beside - self._offset)
 
     def _judge(self, innovations: Mapping[str, np.ndarray]) -> bool:
         """Open the parameters, or close them, after what was measured at a stamp.
@@ -518,7 +536,8 @@ class ModelEstimator:
             units=units,
             parameters=values,
             parameters_std=dict.fromkeys(values, 0.0) | dict(zip(vector.names, found, strict=True)),
-            tip_position=positions(self._observed(TIP, mean[None], states, parameters))[0],
+            tip_position=positions(self._observed(TIP, mean[None], states, parameters))[0]
+            + self._offset,
             tip_position_covariance=tip_covariance + self._lasting.covariance,
             nis=nis,
             gated=gated,
@@ -536,6 +555,7 @@ class ModelEstimator:
             lasting_correlation=self._colour.lasting,
             lasts=self._colour.lasts,
             tip_lasting_covariance=self._lasting.covariance,
+            tip_offset=self._offset.copy(),
         )
 
     def _checked_inputs(self, inputs: np.ndarray) -> np.ndarray:

@@ -91,6 +91,10 @@ class Layout:
         return values
 
 
+SENSOR_DEVIATION = 0.003
+"""Standard deviation of the logarithm of a gain that is a sensor's alone [-]."""
+
+
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """What drives a model: chamber pressures, tendon lengths, tensions.
@@ -106,7 +110,7 @@ class Inputs:
         memory: what the model feels of the inputs' past beside them; None for nothing. Inputs of a
             model with a memory have m + k columns.
         gain_deviation: standard deviation of the logarithm of a gain, see `gain_names`, where a
-            filter begins [-].
+            filter begins [-]; one above `SENSOR_DEVIATION` says that gains are worth estimating.
     """
 
     quantity: str
@@ -117,7 +121,7 @@ class Inputs:
     rate: np.ndarray
     lag: PressureLag | None = None
     memory: InputMemory | None = None
-    gain_deviation: float = 0.003
+    gain_deviation: float = SENSOR_DEVIATION
 
     def __post_init__(self) -> None:
         shape = (len(self.names),)

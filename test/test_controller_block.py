@@ -103,7 +103,7 @@ def stamp_of(cycle):
     return round(1e9 * cycle * PERIOD)
 
 
-def samples_of(block, cycle, others=None, inputs=MEASURED):
+def samples_of(block, cycle, others=None, inputs=MEASURED, parameters=None):
     """An estimate of a rod at rest, made with some inputs, and a reference."""
     state = block.model.equilibrium(
         np.zeros(3), np.array([p.nominal for p in block.model.parameters])
@@ -111,7 +111,7 @@ def samples_of(block, cycle, others=None, inputs=MEASURED):
     stamp = stamp_of(cycle)
     rows = ReferenceRows(stamp, PERIOD, np.tile(state, (9, 1)), np.zeros((9, 3)))
     values = {
-        "estimate/rod": StateEstimate(state, {}, inputs=inputs),
+        "estimate/rod": StateEstimate(state, parameters or {}, inputs=inputs),
         "reference/rod": rows,
         **(others or {}),
     }
@@ -144,6 +144,17 @@ def test_an_answer_is_a_packet_whose_commands_are_due_a_period_apart(asked):
         assert in_periods(packet, 7) == pytest.approx(1 + np.arange(len(packet.due)), abs=1e-6)
     block.answered(2.5 * PERIOD)
     assert in_periods(ticked(block, 10), 10) == pytest.approx(3 + np.arange(5), abs=1e-6)
+
+
+def test_a_controller_leads_the_models_tip_beside_the_goal(asked):
+    """By what the robot's tip is beside it; a model knows no parameter of that name."""
+    block, controller = asked
+    block.reset()
+    told = {"bending_compliance": 41.0, "tip_offset_x": 1e-3, "tip_offset_z": -2e-3}
+    (*_,) = block.tick(stamp_of(1), samples_of(block, 1, parameters=told))
+    seen = controller.seen[-1]
+    assert dict(seen.parameters) == {"bending_compliance": 41.0}
+    np.testing.assert_allclose(seen.reference.tip_positions, np.tile([-1e-3, 0.0, 2e-3], (9, 1)))
 
 
 def test_whatever_a_controller_asks_for_stays_within_limits_and_rate(asked):

@@ -312,8 +312,39 @@ def test_what_a_model_suggests_is_its_parameters_and_the_sensors_of_pressures():
     assert names(Swing()) == ("length", "tilt")
     sensors = tuple(f"pressure_{what}_{i}" for what in ("offset", "gain") for i in (1, 2, 3))
     assert names(PendulumPrediction()) == ("bending_compliance", *sensors)
+    tendons = RodPrediction(CosseratRod(load_robot("tendon_arm"), 2))
+    assert names(tendons) == (
+        "bending_compliance", "tip_mass", "damping_factor", *tendons.inputs.gain_names
+    )  # fmt: skip
     asked = ("tension_offset_1", "tilt")
     assert names(Swing(), parameters=asked) == ("tilt", "tension_offset_1")
+
+
+@pytest.mark.parametrize("full_pose", [False, True])
+def test_a_tip_that_lasts_beside_the_models_is_followed(rod, full_pose):
+    """A rod at rest whose tip is measured 1.2 mm aside of where any of its states could have it."""
+    settings = ModelEstimatorSettings(parameters=(), tip_offset_time=0.3)
+    estimator = ModelEstimator(rod, settings)
+    pressures = np.array([3e4, 0.0, 0.0])
+    estimator.start(pressures, 0.0)
+    (pose,) = rod.observe(
+        (TIP,), estimator.start(pressures, 0.0).state[None], pressures[None],
+        rod.nominal_parameters[None],
+    )[TIP]  # fmt: skip
+    pose[:, 3] += np.array([0.0, 0.0, 1.2e-3])
+    measured = pose if full_pose else pose[:, 3]
+    begin = estimator.update(pressures, {TIP: measured}, DT)
+    assert np.linalg.norm(begin.tip_position - pose[:, 3]) > 0.5e-3
+    for tick in range(2, 141):
+        estimate = estimator.update(pressures, {TIP: measured}, tick * DT)
+    offset = estimate.tip_offset
+    model = rod.observe(
+        (TIP,), estimate.state[None], pressures[None], rod.nominal_parameters[None]
+    )[TIP][0, :, 3]
+    assert offset[2] > 0.5e-3
+    assert estimate.tip_position == pytest.approx(model + offset, abs=1e-9)
+    assert estimate.tip_position == pytest.approx(pose[:, 3], abs=5e-5)
+    assert not estimator.start(pressures, 0.0).tip_offset.any()
 
 
 def test_an_offset_is_as_wide_as_its_inputs_unit_needs():

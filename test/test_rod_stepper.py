@@ -171,21 +171,30 @@ def test_wrong_shapes_and_numbers_are_named(rod):
         CosseratRod(ROBOT, 0)
 
 
-def test_many_candidates_that_do_not_hold_are_refined_together():
-    """As accurately as one by one, and each is counted."""
+@pytest.mark.parametrize("single", [False, True])
+def test_many_candidates_that_do_not_hold_are_refined_together(single):
+    """Step by step, each as finely as it needs: as one by one, and counted as often. One that
+    cannot be done and one that is not finite are lost, as they are alone."""
     rod = CosseratRod(ROBOT, 5)
-    count = 2 * stepper.FLOAT64_LANES
+    count, steps = 2 * stepper.FLOAT64_LANES, 4
+    jumps = np.zeros((count, steps + 1, 3))
+    jumps[:, 1, 0] = jumps[:, 3, 1] = np.linspace(1e4, 8e4, count)
+    jumps[2, 2:] = 1e9
     states = np.tile(rod.rest_state(), (count, 1))
-    jumps = np.tile(np.array([[[0.0, 0.0, 0.0], [6e4, 0.0, 0.0]]]), (count, 1, 1))
+    states[5, 3] = np.nan
     parameters = np.tile(rod.nominal_parameters, (count, 1))
     run = Run(rod.body, rod.grid, PERIOD, 1, largest_error=0.02)
     together, alone = stepper.Retries(), stepper.Retries()
-    many = stepper.rollout(states, jumps, parameters, run, retries=together)
-    one = stepper.rollout(states[:1], jumps[:1], parameters[:1], run, retries=alone)
-    assert alone.candidates == 1
-    assert together.candidates == count
-    assert together.attempts == count * alone.attempts
-    assert many == pytest.approx(np.tile(one, (count, 1, 1)), rel=1e-9, abs=1e-9)
+    for rollout in (stepper.rollout, stepper.rollout_tips):
+        many = rollout(states, jumps, parameters, run, single, together)
+        each = [rollout(states[i : i + 1], jumps[i : i + 1], parameters[:1], run, retries=alone)
+                for i in range(count)]  # fmt: skip
+        close = 1e-5 if single else 1e-9
+        assert many == pytest.approx(np.concatenate(each), rel=close, abs=close, nan_ok=True)
+        assert (np.isnan(many).any(axis=tuple(range(1, many.ndim))).nonzero()[0] == [2, 5]).all()
+    assert together.candidates == count + len(each) == 2 * count
+    assert together.attempts > 2 * count
+    assert (together.attempts, together.lost) == (alone.attempts, alone.lost)
 
 
 def test_a_damped_slender_rod_is_exact_enough_without_being_done_again():

@@ -9,7 +9,14 @@ import numpy as np
 
 from softcr_estimation.errors import EstimatorError
 from softcr_estimation.estimator_settings import EVERYTHING, ModelEstimatorSettings
-from softcr_models.model import Inputs, Layout, Model, Parameter, nominal_parameters
+from softcr_models.model import (
+    SENSOR_DEVIATION,
+    Inputs,
+    Layout,
+    Model,
+    Parameter,
+    nominal_parameters,
+)
 
 # Where nothing else is known, offsets are in units of a hundredth of the inputs' range.
 _PASCAL_SCALE, _RANGE_SHARE = 1e3, 0.01
@@ -307,7 +314,10 @@ def _chosen(model: Model, sensors: Sensors, settings: ModelEstimatorSettings) ->
     """Names of what is estimated, each once."""
     asked = settings.parameters
     if asked == (EVERYTHING,):
-        of_sensors = tuple(sensors.groups) if model.inputs.quantity == "pressure" else ()
+        inputs = model.inputs
+        of_sensors = tuple(sensors.groups) if inputs.quantity == "pressure" else ()
+        if not of_sensors and inputs.gain_deviation > SENSOR_DEVIATION:
+            of_sensors = (f"{inputs.quantity}_gains",)
         asked = (*(each.name for each in model.parameters), *of_sensors)
     names: list[str] = []
     for name in asked:

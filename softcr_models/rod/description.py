@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softcr_models.errors import UserError
-from softcr_models.model import TIP, Group, Inputs, Layout, OutputInfo, Parameter
+from softcr_models.model import (
+    SENSOR_DEVIATION,
+    TIP,
+    Group,
+    Inputs,
+    Layout,
+    OutputInfo,
+    Parameter,
+)
 from softcr_models.robots.parts import PoseSensor, TendonLengthSensor
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.parameters import PAYLOAD, STIFFENINGS, RodParameter
@@ -41,6 +49,11 @@ def rod_layout(rod: "CosseratRod") -> Layout:
     return Layout(groups, _scale(rod))
 
 
+_TENDON_DEVIATION = 0.05
+"""Standard deviation of the logarithm of a tendon's gain where a filter begins [-]: how a tendon
+lies, and so its lever, is less well known than a sensor's gain."""
+
+
 def rod_inputs(robot: Robot) -> Inputs:
     """Gauge pressures, tensions and motor angles, in the robot's order.
 
@@ -62,6 +75,7 @@ def rod_inputs(robot: Robot) -> Inputs:
         high=np.array([each.maximum for each in limits]),
         rate=np.array([each.maximum_rate for each in limits]),
         lag=lags[first],
+        gain_deviation=SENSOR_DEVIATION if others or first == "pressure" else _TENDON_DEVIATION,
     )
 
 

@@ -4,9 +4,9 @@
 row per candidate: `PARAMETERS`. A call packs candidates into SIMD lanes, advances every block of
 lanes on one of the cores, and unpacks. Lanes share control flow, so the step is not controlled
 there: a candidate with a step that is too inaccurate by the error estimate of `rosenbrock`, or not
-finite, is done again alone, that step in finer sub-steps with fresh linearisations (`_again`), so
-that the result does not depend on the batch. It is NaN if the finest sub-steps do not help, or if
-it leaves the range in which the equations hold.
+finite, is done again (`_again`), that step in finer sub-steps with fresh linearisations, so that
+the result depends on the batch by rounding alone. It is NaN if the finest sub-steps do not help, or
+if it leaves the range in which the equations hold.
 
 What computes believes what it is told. `rollout`, `rollout_tips` and `tip_poses` check their
 arguments; `advance` and `poses` are the same for those whose own `Arguments` have checked them.
@@ -94,7 +94,7 @@ SERVED_SUBSTEPS = 4
 FLOAT64_LANES, FLOAT32_LANES = lane_counts()
 
 
-_TOGETHER = 3  # times that sub-steps of many candidates are halved at once
+_NOT_FINITE = "what is given is not finite"
 _RANGE = 1.0, LARGEST_TURN * LARGEST_TURN  # of the checks beside the error
 
 
@@ -190,6 +190,11 @@ class Retries:
     attempts: int = 0
     lost: int = 0
     reason: str = ""
+
+    def lose(self, reason: str, count: int = 1) -> None:
+        """Counts candidates that were lost for a reason."""
+        self.lost += count
+        self.reason = reason
 
 
 @inner
@@ -477,46 +482,72 @@ def advance(
     batch, steps = levels.shape[0], levels.shape[1] - 1
     serial = (batch == 1 and not single) or not may_use_threads()
     given = states, levels, parameters
-    out, failed = _attempt(given, run, tips, single, serial)
+    out, _, failed = _attempt(given, run, tips, single, serial)
     if len(failed):
-        retries = retries or Retries()
-        # where steps may have small errors alone, many candidates do not hold
-        if run.largest_error < ERROR and len(failed) >= FLOAT64_LANES and not serial:
-            failed = _together(given, run, tips, single, out, failed, retries)
-        for candidate in failed.tolist():
-            state, level, row = (each[candidate % len(each)] for each in given)
-            found = _again(state, level, row, run, retries)
-            if tips:
-                pose = poses(found, row[None], run.body, run.grid, run.fittings)
-                out[candidate] = pose.reshape(-1, 12)
-            else:
-                out[candidate] = found
+        parts = [np.broadcast_to(each, (batch, *each.shape[1:]))[failed] for each in given]
+        many = len(failed) >= FLOAT64_LANES and not serial
+        found = (_together if many else _one_by_one)(parts, run, single, retries or Retries())
+        if tips:
+            rows = np.repeat(parts[2], steps, axis=0)
+            found = poses(found.reshape(len(rows), -1), rows, run.body, run.grid, run.fittings)
+        out[failed] = found.reshape(len(failed), steps, -1)
     rolled = out.reshape(batch, steps, 3, 4) if tips else out
     return rolled.astype(np.float32, copy=False) if single else rolled
 
 
-def _together(given, run, tips, single, out, failed, retries):
-    """Does candidates that do not hold again, in finer sub-steps, as long as they fill lanes.
+def _one_by_one(given, run, _, retries):
+    """(F, T, nx) states of F candidates, see `_again`."""
+    return np.stack([_again(*each, run, retries) for each in zip(*given, strict=True)])
 
-    Returns:
-        Those that still do not hold.
-    """
-    for _ in range(_TOGETHER):
-        run = run._replace(substeps=2 * run.substeps, fresh=1)
-        part = [each[failed] if len(each) > 1 else each for each in given]
-        found, left = _attempt(part, run, tips, single, False)
-        done = np.setdiff1d(np.arange(len(failed)), left)
-        out[failed[done]] = found[done]
-        retries.candidates += len(done)
-        retries.attempts += len(done)
-        failed = failed[left]
-        if len(failed) < FLOAT64_LANES or not len(done):
+
+def _together(parts, run, single, retries):
+    """(F, T, nx) states as `_one_by_one` finds them but for rounding: all candidates step by step,
+    in lanes."""
+    states, levels, parameters = parts
+    count, steps = levels.shape[0], levels.shape[1] - 1
+    out = np.full((count, steps, states.shape[1]), np.nan)
+    finite = [np.isfinite(each).reshape(count, -1).all(axis=1) for each in parts]
+    at = np.flatnonzero(np.all(finite, axis=0))
+    retries.candidates += count
+    if len(at) < count:
+        retries.lose(_NOT_FINITE, count - len(at))
+    here = states[at]
+    for time in range(steps):
+        given = here, levels[at, time : time + 2], parameters[at]
+        here, left = _step_in_lanes(given, run, single, retries)
+        for each, tried in left:
+            here[each] = _step_alone(*(one[each] for one in given), tried, retries)
+        held = np.isfinite(here).all(axis=1)
+        out[at[~held]] = np.nan
+        at, here = at[held], here[held]
+        out[at, time] = here
+    return out
+
+
+def _step_in_lanes(given, run, single, retries):
+    """(N, nx) states after a step, as fine as each candidate needs as long as those that need it
+    fill lanes, and which of them do not hold then, each with the run that it was last tried in."""
+    out, checks, left = _attempt(given, run, False, single, False)
+    out, alone = out[:, 0].astype(float), []
+    while len(left):
+        leaves = _leaves(checks[left], run)
+        few = len(left) - leaves.sum() < FLOAT64_LANES
+        ends = leaves | (few or _finest(run))
+        alone += [(each, run) for each in left[ends].tolist()]
+        left = left[~ends]
+        if not len(left):
             break
-    return failed
+        run = _finer(run)
+        retries.attempts += len(left)
+        part = [each[left] for each in given]
+        found, checks[left], still = _attempt(part, run, False, single, False)
+        out[left] = found[:, 0]
+        left = left[still]
+    return out, alone
 
 
 def _attempt(given, run, tips, single, serial):
-    """(B, T, nx) states or (B, T, 12) poses, and which candidates do not hold."""
+    """(B, T, nx) states or (B, T, 12) poses, (B, CHECKS), and which candidates do not hold."""
     states, levels, _ = given
     batch, steps = levels.shape[0], levels.shape[1] - 1
     dtype = np.float32 if single and not serial else np.float64
@@ -526,13 +557,13 @@ def _attempt(given, run, tips, single, serial):
     results = out_tips if tips else out
     if serial:
         if _rollout_scalar(*given, *_flat(run), out, out_tips, checks):
-            return results, np.empty(0, int)
+            return results, checks, np.empty(0, int)
     elif single:
         _rollout_float32(*given, *_shared(run), out, out_tips, checks)
     else:
         _rollout_float64(*given, *_shared(run), out, out_tips, checks)
     holds = (checks < run.limits).all(axis=1) & np.isfinite(results[:, -1]).all(axis=1)
-    return results, np.flatnonzero(~holds)
+    return results, checks, np.flatnonzero(~holds)
 
 
 def substeps_of(
@@ -555,8 +586,7 @@ def _again(state, levels, parameters, run, retries):
     out = np.full((steps, len(state)), np.nan)
     retries.candidates += 1
     if not all(np.isfinite(each).all() for each in (state, levels, parameters)):
-        retries.lost += 1
-        retries.reason = "what is given is not finite"
+        retries.lose(_NOT_FINITE)
         return out  # no finer step helps
     at = 0
     while at < steps:
@@ -565,14 +595,20 @@ def _again(state, levels, parameters, run, retries):
         at = int(np.count_nonzero(np.isfinite(out).all(axis=1)))
         if at < steps:
             here = out[at - 1] if at else state
-            out[at], checks, done = _one_step(here, levels[at : at + 2], parameters, run)
-            retries.attempts += (done.substeps // run.substeps).bit_length() - 1
+            out[at] = _step_alone(here, levels[at : at + 2], parameters, run, retries)
             if not np.isfinite(out[at]).all():
-                retries.lost += 1
-                retries.reason = _reason(checks, done)
                 out[:] = np.nan
                 break
             at += 1
+    return out
+
+
+def _step_alone(state, levels, parameters, run, retries):
+    """(nx,) after a step of one candidate, as fine as it needs; NaN if it cannot be done."""
+    out, checks, done = _one_step(state, levels, parameters, run)
+    retries.attempts += (done.substeps // run.substeps).bit_length() - 1
+    if not np.isfinite(out).all():
+        retries.lose(_reason(checks, done))
     return out
 
 
@@ -581,11 +617,24 @@ def _one_step(state, levels, parameters, run):
     out = np.empty((1, len(state)))
     while True:
         checks = _rolled(state, levels, parameters, run, out)
-        leaves = checks[0] < BELIEVED**2 and (checks[1:] >= run.limits[1:]).any()
-        finest = run.dt / (2 * run.substeps) < LEAST_SUBSTEP
-        if leaves or finest or np.isfinite(out).all():
+        if _leaves(checks, run) or _finest(run) or np.isfinite(out).all():
             return out[0], checks, run
-        run = run._replace(substeps=2 * run.substeps, fresh=1)
+        run = _finer(run)
+
+
+def _finest(run):
+    """Whether its sub-steps may not be halved."""
+    return run.dt / (2 * run.substeps) < LEAST_SUBSTEP
+
+
+def _finer(run):
+    """With sub-steps half as long, each linearised."""
+    return run._replace(substeps=2 * run.substeps, fresh=1)
+
+
+def _leaves(checks, run):
+    """Whether a step goes where the equations do not hold, for (..., CHECKS) of it."""
+    return (checks[..., 0] < BELIEVED**2) & (checks[..., 1:] >= run.limits[1:]).any(axis=-1)
 
 
 def _rolled(state, levels, parameters, run, out):

@@ -110,7 +110,7 @@ _UNITS = {
     "payload": "kg", "tension": "N", "tendon_length": "m", "tip_force": "N",
     "torque": "N m, N", "bending": "rad/m", "shear": "-", "axial": "-", "factor": "-", "gain": "-",
     "hysteresis": "-", "hose": "-", "creep": "-", "curvature_stiffness": "-", "neo_hookean": "-",
-    "chamber_angle": "rad", "marker_offset": "m",
+    "chamber_angle": "rad", "marker_offset": "m", "tip_offset": "m",
 }  # fmt: skip
 _DIMENSIONS = {
     "positions": 2, "quaternions": 2, "points": 2, "wrenches": 2, "tips": 2, "covariance": 2,
