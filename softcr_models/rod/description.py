@@ -75,7 +75,7 @@ def rod_inputs(robot: Robot) -> Inputs:
         high=np.array([each.maximum for each in limits]),
         rate=np.array([each.maximum_rate for each in limits]),
         lag=lags[first],
-        gain_deviation=SENSOR_DEVIATION if others or first == "pressure" else _TENDON_DEVIATION,
+        gain_deviation=_TENDON_DEVIATION if lags.keys() == {"tension"} else SENSOR_DEVIATION,
     )
 
 
