@@ -77,8 +77,9 @@ class ModelEstimate:
         lasting_correlation: the mean over five seconds [-].
         lasts: whether that is far beyond chance: then parameters may be wrong by many times their
             standard deviations.
-        tip_lasting_covariance: (3, 3) of an error of the tip that lasts, see `LastingError`; zeros
-            where the tip is not measured [m^2]. `covariance` knows nothing of it.
+        tip_lasting_covariance: (3, 3) of an error of the tip that lasts beside `tip_offset`, see
+            `LastingError`; zeros where the tip is not measured [m^2]. `covariance` knows nothing of
+            it.
         tip_offset: (3,) how the measured tip lasts beside the model's [m].
     """
 
@@ -371,7 +372,8 @@ class ModelEstimator:
             gated |= correction.gated
             if name == TIP:
                 tip_covariance = correction.measured_covariance[:3, :3]
-                self._lasting.add(limited(correction.difference[:3], correction.nis))
+                left = limited(correction.difference[:3], correction.nis) - self._offset
+                self._lasting.add(left)
         self._recent.forget_before(self._stamp - RECENT)
         if not measured:
             return self._estimate(None, math.nan, False, True)

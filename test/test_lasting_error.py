@@ -91,7 +91,9 @@ def sigmas(length, lasting):
 
 
 def test_an_estimate_is_as_good_as_it_says_though_its_model_is_wrong():
-    """The plant is 4 % longer than the model, and nothing of that is estimated."""
-    assert sigmas(0.208, lasting=False) > 2.5
-    assert 0.7 < sigmas(0.208, lasting=True) < 1.2
+    """The plant is 5 % longer than the model, and nothing of that is estimated but the offset of
+    the tip, which follows it late."""
+    assert sigmas(0.21, lasting=False) > 2.5
+    assert 0.7 < sigmas(0.21, lasting=True) < 1.2
+    assert sigmas(0.208, lasting=True) < 1.2
     assert 0.7 < sigmas(0.2, lasting=True) < 1.2  # a right model's says little else

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_estimation.identification.stretches import PERIOD
+from softcr_estimation.sensors.measurements import UNTOLD_NOISES
 from softcr_models.chain.chain_model import ChainModel
 from softcr_models.chain.pressure import PRESSURE_GAIN, PRESSURE_OFFSET, PressureLag, chamber_names
 from softcr_models.identification.identifiable import CHAIN_SCALES
@@ -138,7 +138,7 @@ def tip_information(robot: Robot, readings: np.ndarray) -> Information:
         tips = model.tip_poses(states, parameters)[:, :, 3]
         slopes = (tips[:-1] - tips[-1]) / _STEP
         matrix += slopes @ slopes.T
-    return Information(names, matrix / ModelEstimatorSettings().position_noise ** 2)
+    return Information(names, matrix / UNTOLD_NOISES["position_noise"] ** 2)
 
 
 def chain_unit(parameter: Parameter) -> float:

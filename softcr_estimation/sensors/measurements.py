@@ -11,7 +11,7 @@ from softcr_estimation.estimator_settings import ModelEstimatorSettings
 from softcr_models.model import Kind, OutputInfo
 from softcr_models.rod.description import TENDON_LENGTHS
 
-_UNTOLD = {
+UNTOLD_NOISES = {
     "position_noise": 2e-4, "tendon_length_noise": 2e-4, "wrench_force_noise": 0.02,
     "wrench_moment_noise": 1e-3,
 }  # fmt: skip
@@ -47,7 +47,7 @@ def noises_of_outputs(
 
 
 def _number(settings: ModelEstimatorSettings, name: str, of_file: float = 0.0) -> float:
-    number: float = getattr(settings, name) or of_file or _UNTOLD[name]
+    number: float = getattr(settings, name) or of_file or UNTOLD_NOISES[name]
     return number
 
 
