@@ -203,6 +203,7 @@ def test_a_quick_run_ends_in_time_and_says_what_it_left_out(file, monkeypatch):
         raise TimeoutError
 
     monkeypatch.setattr(workers, "as_completed", first_alone)
+    others = {each.pid for each in multiprocessing.active_children()}
     ending = LocalWorkers(1, time.monotonic() + 1000.0)
     quick = Runner(file.parent / "results", ending, console=Console(quiet=True))
     directory = quick.run(str(file), load_study(str(file)).settings(seeds=1))
@@ -212,8 +213,9 @@ def test_a_quick_run_ends_in_time_and_says_what_it_left_out(file, monkeypatch):
     assert not (directory / "figure.png").exists()
     assert "LEFT OUT" in (directory / "page.md").read_text()
     for worker in multiprocessing.active_children():
-        worker.join(30.0)
-        assert worker.exitcode is not None, "a cell of a minute is stopped"
+        if worker.pid not in others:
+            worker.join(50.0)
+            assert worker.exitcode is not None, "a cell of a minute is stopped"
 
 
 def test_the_bar_counts_the_cells_of_all_studies():

@@ -61,12 +61,13 @@ def test_what_became_of_a_robot_is_told_from_what_the_command_said(
 
 def test_a_run_that_takes_too_long_is_ended_as_by_a_person(monkeypatch):
     """The seconds are those of the processor, and one that does not end is killed."""
-    for program, code in (("", 130), ("signal.signal(2, signal.SIG_IGN);", -9)):
+    ignored = "signal.signal(2, signal.SIG_IGN);"
+    for program, longest, code in (("", 60.0, 130), (ignored, 0.3, -9)):
         told = (
             f"import signal, sys\n{program}\nprint('begun', flush=True)\n"
             "try:\n    while True: sum(range(99))\nexcept KeyboardInterrupt: sys.exit(130)\n"
         )
-        monkeypatch.setattr(random_robots, "_NEVER_ENDED", 0.3)
+        monkeypatch.setattr(random_robots, "_NEVER_ENDED", longest)
         monkeypatch.setattr(random_robots, "_PROGRAM", ("-c", told))
         said, found, spent = random_robots._told([], 0.3)
         assert (said, found) == ("begun\n", code)
