@@ -98,9 +98,10 @@ def test_what_is_imported_otherwise_is_required_by_the_distribution():
     for name in sorted(imported()):
         if not is_ros(name):
             owners = {canonicalize_name(owner) for owner in distributions.get(name, [])}
-            # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries;
+            # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries,
+            # and pydantic-core in the one version that fits pydantic, which no other may choose;
             # pysoem, viser, OpenCV and CUDA are extras that need not be installed
-            others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}}
+            others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}, "pydantic_core": {"pydantic"}}
             others["cv2"] = {"opencv-python-headless"}
             others["cuda"] = {"cuda-bindings"}
             others |= {extra: {extra} for extra in ("pysoem", "viser")}
