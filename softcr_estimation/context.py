@@ -50,6 +50,7 @@ class Estimator(Protocol):
         Returns:
             An object with `tip_position` (3,) [m] and `tip_position_covariance` (3, 3) [m^2]; and,
             without `gives_state = False`, `state` (nx,) of `context.model`, `parameters` and
-            `parameters_std`, by name. None where there is nothing to trust.
+            `parameters_std`, by name; it may have `tip_offset` (3,), how the tip lasts beside that
+            of the state [m]. None where there is nothing to trust.
         """
         ...
