@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -59,6 +60,15 @@ def test_what_became_of_a_robot_is_told_from_what_the_command_said(
     assert math.isnan(told["share"]) == (left is None)
 
 
+@pytest.fixture
+def in_the_background():
+    """As a shell's script starts a program: interrupts are ignored, and its children do so, too."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("in_the_background")
 def test_a_run_that_takes_too_long_is_ended_as_by_a_person(monkeypatch):
     """The seconds are those of the processor, and one that does not end is killed."""
     ignored = "signal.signal(2, signal.SIG_IGN);"

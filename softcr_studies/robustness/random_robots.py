@@ -161,7 +161,7 @@ def _told(arguments: list[str], most: float) -> tuple[str, int, float]:
     with tempfile.TemporaryFile("w+") as words:
         process = subprocess.Popen(
             [sys.executable, *_PROGRAM, *arguments], stdout=words, stderr=words,
-            stdin=subprocess.DEVNULL, env=surroundings,
+            stdin=subprocess.DEVNULL, env=surroundings, preexec_fn=_hears_interrupts,
         )  # fmt: skip
         asked, spent = False, 0.0
         while process.poll() is None:
@@ -174,6 +174,11 @@ def _told(arguments: list[str], most: float) -> tuple[str, int, float]:
                 process.kill()
         words.seek(0)
         return words.read(), process.returncode, spent
+
+
+def _hears_interrupts() -> None:
+    """In a new process: what a shell starts in the background ignores them, and its children do."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _processor_seconds(process: int) -> float:
