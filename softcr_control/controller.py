@@ -187,9 +187,12 @@ class ControllerBlock(BlockBase):
             self.inputs += (
                 Input(self._actuators, "same", settings.resampled, wakes=not settings.resampled),
             )
-        self._sent_topic = topics.sent
+        self._sent_topic, self._inputs_topic = topics.sent, topics.reference
         if not settings.lockstep:  # there nobody holds, and every command is played
-            self.inputs += (Input(self._sent_topic, "latest", needed=False, wakes=False),)
+            self.inputs += tuple(
+                Input(topic, "latest", needed=False, wakes=False)
+                for topic in (self._sent_topic, self._inputs_topic)
+            )
         self.outputs = (self._plans,)
         if not settings.sends:
             self.inputs += (Input(self._plans, "all", needed=False, wakes=False),)
@@ -318,9 +321,11 @@ class ControllerBlock(BlockBase):
             self._approach.begin(pose[:3, 3], now)
         on_the_way = self._approach.towards(aim, now, rows.period)
         if on_the_way is not aim:
-            observation = replace(
-                observation, reference=replace(reference, tip_positions=on_the_way)
-            )
+            reference = replace(reference, tip_positions=on_the_way)
+        elif self._inputs_topic in samples:
+            known = _inputs_from(now, self._period, samples[self._inputs_topic].value)
+            reference = replace(reference, inputs=known)
+        observation = replace(observation, reference=reference)
         answer = self.controller.command(observation)
         plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
         self._answered.append(now)
@@ -421,6 +426,8 @@ class ControllerBlock(BlockBase):
     def _packet(self, now: int, plan: np.ndarray) -> Output:
         """A plan (N, m) that answers an estimate, as it is sent."""
         packet = CommandPacket.regular(self._due(now), self._period, plan)
+        if not self.settings.lockstep:
+            packet = packet.without_repetitions
         self._remember(packet, now)
         return Output(self._plans, now, packet)
 
@@ -608,6 +615,13 @@ class ControllerBlock(BlockBase):
 
 def _nothing(packets: Iterable[CommandPacket]) -> None:
     """What a controller does that goes on from no other one."""
+
+
+def _inputs_from(now: int, period: int, packet: CommandPacket) -> np.ndarray:
+    """(K, m) the inputs of a packet that are known from a time on, a period apart [ns]."""
+    times = np.arange(now, packet.due[-1] + 1, period)
+    columns = [np.interp(times, packet.due, column) for column in packet.commands.T]
+    return np.stack(columns, axis=1)
 
 
 def _spread(counts: Mapping[int, int]) -> dict[str, int]:

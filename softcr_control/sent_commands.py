@@ -56,8 +56,10 @@ class SentCommands:
     def take_over(self, packets: Sequence[CommandPacket]) -> None:
         """After a reset: another controller's packets, in the order in which they were sent."""
         for packet in packets:
-            due = 1e-9 * packet.due[0]
-            self._packets.append(_Sent(due, packet.commands, -np.inf))
+            due = 1e-9 * np.array(packet.due)
+            ticks = np.arange(round((due[-1] - due[0]) / self._period) + 1)
+            rows = np.searchsorted(due, due[0] + (ticks + 0.5) * self._period) - 1
+            self._packets.append(_Sent(due[0], packet.commands[rows], -np.inf))
 
     def observe(self, observation: Observation, low: np.ndarray, high: np.ndarray) -> None:
         """An observation that will be answered.

@@ -1,11 +1,13 @@
 """Ramped commands: planned over as what the valves make of them, against a fine integration."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from softcr_control.command_ramp import ramp_weights
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.predictive.horizon import Horizon, HorizonSettings
+from softcr_control.predictive.horizon import BRIDGED, Horizon, HorizonSettings
 from softcr_control.reference.references import Reference
 from softcr_hardware.safety.safety import Action
 from softcr_hardware.safety.setpoint import Setpoint
@@ -68,3 +70,28 @@ def test_pressures_are_predicted_as_the_valves_make_them(delay):
     rollout = problem.rollout(commands[None, 4 + delay : 8 + delay])
     assert rollout.inputs[0] == pytest.approx(pressures[4 + delay : 9 + delay], abs=5.0)
     assert np.abs(np.diff(rollout.inputs[0], axis=0)).max() > 200.0
+
+
+@pytest.mark.parametrize(("delay", "moved"), [(1, 0.0), (3, 1.5e3)])
+def test_behind_the_horizon_the_known_inputs_of_the_motion_are_reached_through_the_lag(
+    delay, moved
+):
+    """At the end of each command that is held; moved by as much as the last optimised one is."""
+    prediction, lag, ticks = RodPrediction(CosseratRod(ROBOT, 3)), ROBOT.pressure_lag, 4
+    times = PERIOD * np.arange(delay + ticks + BRIDGED + 5)
+    felt = 4e4 + 5e3 * np.sin(2 * np.pi * (times[:, None] + np.array([0.0, 0.1, 0.2])))
+    commands = (felt[1:] - np.exp(-lag.pole * PERIOD) * felt[:-1]) * lag.pole / lag.gain
+    commands /= 1.0 - np.exp(-lag.pole * PERIOD)
+    horizon = Horizon(ControlContext(ROBOT, prediction, PERIOD), HorizonSettings(horizon=ticks))
+    state = prediction.nominal_parameters
+    reference = Reference(0.0, PERIOD, None, np.zeros((30, 3)), inputs=felt)
+    seen = Observation(0.0, state, {}, reference, felt[0], prediction, delay)
+    horizon.observe(seen)
+    optimised = commands[delay : delay + ticks] + moved
+    sent = horizon.remember(optimised, seen)
+    assert sent.shape == (ticks + BRIDGED, 3)
+    assert np.array_equal(sent[:ticks], optimised)
+    reached = lag.trajectory(felt[delay + ticks], sent[None, ticks:] - moved, PERIOD)[0]
+    assert reached[2::2] == pytest.approx(felt[delay + ticks + 2 : -4 : 2], abs=1e-6 * 4e4)
+    short = replace(seen, reference=replace(reference, inputs=felt[: delay + ticks + BRIDGED]))
+    assert len(horizon.remember(optimised, short)) == ticks

@@ -7,6 +7,7 @@ little.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from softcr_control.predictive.bounded_minimum import bounded_minimum
 from softcr_control.predictive.horizon import Horizon, HorizonSettings, Problem
 from softcr_control.predictive.knots import Knots
 from softcr_control.predictive.limits import largest_steps, limit_knots
+from softcr_runtime.blocks.budget import Budget
 from softcr_runtime.blocks.command_packets import CommandPacket
 
 # Of the normal matrix, of its mean diagonal, at least: what no command moves still has a minimum.
@@ -170,8 +172,12 @@ class GaussNewtonMpc:
             UserError: too few reference rows, a delay out of range, or an unknown parameter.
         """
         self._horizon.observe(observation)
-        problem = self._horizon.problem(observation)
-        plan, budget = self._shifted_plan(problem), observation.budget
+        answer = self._answer(self._horizon.problem(observation), observation.budget)
+        return replace(answer, plan=self._horizon.remember(answer.plan, observation))
+
+    def _answer(self, problem: Problem, budget: Budget) -> Command:
+        """A step from the last plan, which may lower the cost."""
+        plan = self._shifted_plan(problem)
         budget.begin(len(self._moved))
         moved, cost, normal, gradient = self._linearised(plan, problem)
         if not (np.isfinite(normal).all() and np.isfinite(gradient).all()):
@@ -256,11 +262,9 @@ class GaussNewtonMpc:
         candidates: int,
     ) -> Command:
         self._plan = plan.copy()
-        commands = rollout.commands[row].copy()
-        self._horizon.remember(commands)
         costs = {name: float(values[row]) for name, values in terms.items()}
         return Command(
-            plan=commands,
+            plan=rollout.commands[row].copy(),
             cost=sum(costs.values()),
             cost_terms=costs,
             best_knots=plan.copy(),
@@ -275,5 +279,4 @@ class GaussNewtonMpc:
             later = np.arange(len(commands)) + problem.shift
             commands = commands[np.clip(later, 0, len(commands) - 1)]
         self._plan = plan
-        self._horizon.remember(commands)
         return broken_plan(commands, plan, [t.name for t in self._terms], self.settings.horizon)

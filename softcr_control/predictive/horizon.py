@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from softcr_control.command_limits import limit_command
 from softcr_control.command_ramp import HELD, ramp_weights
 from softcr_control.costs.rollout import Rollout, tips_of
 from softcr_control.costs.settings import CostSettings
@@ -25,6 +26,11 @@ from softcr_runtime.blocks.command_packets import CommandPacket
 
 MAXIMUM_DELAY = 7  # ticks between an estimate and its answer that can be predicted over
 
+BRIDGED = 20
+"""Ticks by which a packet reaches beyond the optimised commands where the inputs of the motion are
+known: so long may a controller stop, and the robot goes on along the reference."""
+
+_HELD_TICKS = 2  # for which each of these commands is held; BRIDGED is a multiple of it
 _LEARNED_OVER = 4  # ticks between readings from which a lag is learned
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -211,9 +217,21 @@ class Horizon:
         """Another controller's last packets, the newest last."""
         self._sent.take_over(packets)
 
-    def remember(self, commands: np.ndarray) -> None:
-        """The commands (N, m) that are sent in answer to the last observation."""
-        self._sent.answer(commands)
+    def remember(self, commands: np.ndarray, observation: Observation | None = None) -> np.ndarray:
+        """(N, m) or (N + BRIDGED, m) what is sent in answer to the last observation, of the
+        commands (N, m) that are optimised.
+
+        With the observation, where it knows the inputs of the motion, further commands follow that
+        make the model feel these inputs through the lag. All are moved by what the optimised ones
+        differ from their own such commands on average: that holds what is estimated of the robot.
+        """
+        sent, felt = commands, None if observation is None else observation.reference.inputs
+        if observation is not None and felt is not None:
+            begins = observation.delay  # the row at which the optimised ones begin
+            if len(felt) > begins + len(commands) + BRIDGED:
+                sent = self._bridged(commands, felt[begins:])
+        self._sent.answer(sent)
+        return sent
 
     def observe(self, observation: Observation) -> None:
         """Learns lag and offsets from what is new, and when the answer to it will be due.
@@ -295,6 +313,26 @@ class Horizon:
             period=self.period,
             step=self.period * stride,
         )
+
+    def _bridged(self, commands: np.ndarray, felt: np.ndarray) -> np.ndarray:
+        """Commands (N, m), followed by those for what is felt (N + K, m) from their begin on."""
+        decays, step = self._decays()
+        end, ramp, last = len(commands), self._sent.ramp, commands[-1]
+        before = ramp[0] if len(ramp) > 1 else 0.0
+        held = ramp[-1] * commands + before * np.vstack((self._sent.previous, commands[:-1]))
+        own = (felt[1 : end + 1] - decays[1] * felt[:end]) / step
+        moved = (held - own).mean(axis=0)
+        ends = felt[end : end + BRIDGED + 1 : _HELD_TICKS]
+        added = (ends[1:] - decays[_HELD_TICKS] * ends[:-1]) / step
+        shares = decays[_HELD_TICKS - 1 :: -1]  # of what is held in a tick, of all that is added
+        whole, approached, limits = shares.sum(), before * shares[0], self._inputs
+        for row in added:
+            wanted = (row + whole * moved - approached * last) / (whole - approached)
+            row[:] = limit_command(wanted, last, limits.low, limits.high, limits.rate, self.period)[
+                0
+            ]
+            last = row
+        return np.vstack((commands, np.repeat(added, _HELD_TICKS, axis=0)))
 
     def _ramp(self) -> np.ndarray:
         """See `SentCommands.ramp`; as told, or as learned since."""

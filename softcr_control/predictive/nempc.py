@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -236,11 +236,9 @@ class Nempc:
         self._horizon.observe(observation)
         problem = self._horizon.problem(observation)
         plan = self._plan(problem, observation.budget)
-        if plan is None:
-            return self._fallback(problem)
-        self._best = plan.best_knots.copy()
-        self._horizon.remember(plan.plan)
-        return plan
+        answer = self._fallback(problem) if plan is None else plan
+        self._best = answer.best_knots.copy()
+        return replace(answer, plan=self._horizon.remember(answer.plan, observation))
 
     def _plan(self, problem: Problem, budget: Budget) -> Command | None:
         """The best that the population finds; None where no candidate has a finite cost."""
@@ -367,8 +365,6 @@ class Nempc:
         if self._best is not None:
             later = self._knots.shifted(self._best[None], problem.shift)
             knots = self._feasible(later, problem)[0]
-        self._best = knots
         plan = self._knots.commands(knots[None])[0]
-        self._horizon.remember(plan)
         names = [term.name for term in self._terms]
         return broken_plan(plan, knots, names, self.settings.horizon)

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from softcr_control.observation import ControlContext
-from softcr_control.predictive.horizon import MAXIMUM_DELAY
+from softcr_control.predictive.horizon import BRIDGED, MAXIMUM_DELAY
 from softcr_control.predictive.learned_motion import LearnedMotion
 from softcr_control.reference.motion import BoundedMotion
 from softcr_control.reference.references import SampledReference, at_nodes
@@ -28,6 +29,7 @@ from softcr_models.rod.section import MAX_INTERVALS
 from softcr_models.rod_model.rod_model import RodModel
 from softcr_models.rod_model.rows import with_matching_nodes
 from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output, Samples
+from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.settings import registry
 from softcr_runtime.settings.node_settings import NodeSettings, SampledNodeSettings, setting_values
 from softcr_runtime.settings.plugin_settings import plugin_settings, with_plugin
@@ -37,6 +39,7 @@ USUAL_HORIZON = 8
 """As far as any shipped controller looks ahead [periods]."""
 
 _BEFORE = -1e3  # [s] when all rows of the horizon are the first
+_INPUTS_EVERY = 8  # ticks, in which they do not change: they are told for so much longer
 
 
 class RowsSettings(SampledNodeSettings):
@@ -179,7 +182,10 @@ class ReferenceBlock(BlockBase):
             self.model = make_model(name, robot)
             made_by_settings = self._motion_of_class if of_class else self._motion_of_a_model
             self._source = ReferenceSource(made_by_settings(self.model), learned=learned)
-        self.outputs = (self._topic,)
+        self._inputs_topic = robot_topics(robot).reference
+        # in lock-step every answer is waited for, and nothing has to reach beyond a horizon
+        self._tells_inputs = not settings.lockstep and self._inputs_at(_BEFORE) is not None
+        self.outputs = (self._topic, *(self._inputs_topic,) * self._tells_inputs)
         self.reset()
 
     @classmethod
@@ -211,6 +217,7 @@ class ReferenceBlock(BlockBase):
     def reset(self) -> None:
         self._start: int | None = None
         self._asked = self.settings.start == "first sample"
+        self._ticks = 0  # since the inputs were told
 
     def rehearse(self) -> None:
         """See BlockBase; poses of the whole motion are computed once."""
@@ -222,12 +229,18 @@ class ReferenceBlock(BlockBase):
         return "started"
 
     def tick(self, now: int, samples: Samples) -> Iterable[Output]:
-        """The rows from now on."""
+        """The rows from now on; of inputs far more of them, and more rarely."""
         if self._start is None and self._asked:
-            self._start = now
+            self._start, self._ticks = now, 0
         since = _BEFORE if self._start is None else (now - self._start) * 1e-9
         rows = self.settings.horizon + 1 + MAXIMUM_DELAY
-        return [Output(self._topic, now, self._source.at(since, rows, now))]
+        told = [Output(self._topic, now, self._source.at(since, rows, now))]
+        inputs = self._inputs_at(since) if self._tells_inputs and self._ticks == 0 else None
+        if inputs is not None:
+            packet = CommandPacket.regular(now, round(1e9 * self.settings.period), inputs)
+            told.append(Output(self._inputs_topic, now, packet))
+        self._ticks = (self._ticks + 1) % _INPUTS_EVERY
+        return told
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -235,6 +248,11 @@ class ReferenceBlock(BlockBase):
             "duration": self.settings.duration,
             "start_stamp": self._start,
         }
+
+    def _inputs_at(self, since: float) -> np.ndarray | None:
+        """(K, m) as far as a controller may plan with them, from a time of the motion [s] on."""
+        rows = self.settings.horizon + 1 + MAXIMUM_DELAY + BRIDGED + _INPUTS_EVERY
+        return self._source.inputs_at(since, rows)
 
     def _learned(self) -> LearnedMotion | None:
         """What repetitions have taught, where a file of it is named."""

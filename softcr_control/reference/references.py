@@ -36,6 +36,8 @@ class Reference:
         tip_orientations: (H, 3, 3) wanted rotations of the tip; NaN or None where unknown.
         outputs: (H, ...) wanted rows of other outputs of the model, by name; of a pose its position
             (H, 3). NaN where unknown.
+        inputs: (H, m) that the nominal model feels in the motion [unit of its inputs]; None where
+            they are unknown.
     """
 
     stamp: float
@@ -44,6 +46,7 @@ class Reference:
     tip_positions: np.ndarray
     tip_orientations: np.ndarray | None = None
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    inputs: np.ndarray | None = None
 
     def part(self, rows: slice, tip_offsets: np.ndarray | None = None) -> "Reference":
         """Some of its rows; `tip_offsets` (rows, 3) are taken from wanted tip positions [m]."""
@@ -93,6 +96,7 @@ class SampledReference:
         tip_orientations: (T, 3, 3), NaN where unknown; None where all are. Between grid points the
             nearest row counts.
         outputs: (T, ...) rows of other outputs, by name.
+        inputs: (T, m) that the nominal model feels [unit of its inputs]; None where unknown.
 
     Raises:
         UserError: shapes that do not belong together, or a tip that is not finite.
@@ -105,6 +109,7 @@ class SampledReference:
         tip_positions: np.ndarray,
         tip_orientations: np.ndarray | None = None,
         outputs: Mapping[str, np.ndarray] | None = None,
+        inputs: np.ndarray | None = None,
     ) -> None:
         tips = np.asarray(tip_positions, float)
         states = None if states is None else np.asarray(states, float)
@@ -115,7 +120,8 @@ class SampledReference:
                 f"reference: states {shape} and tip positions {tips.shape}: "
                 "allowed are (T, nx) and (T, 3) with T >= 1"
             )
-        others = {"states": states, "tip orientations": tip_orientations, **(outputs or {})}
+        others = {"states": states, "tip orientations": tip_orientations, "inputs": inputs}
+        others |= outputs or {}
         for name, values in others.items():
             if values is not None and len(values) != rows:
                 raise UserError(f"reference: {len(values)} rows of {name}, must be {rows}")
@@ -127,6 +133,7 @@ class SampledReference:
         self.tip_positions = tips
         self.tip_orientations = tip_orientations
         self.outputs = dict(outputs or {})
+        self.inputs = inputs
 
     @property
     def duration(self) -> float:
@@ -158,6 +165,7 @@ class SampledReference:
             between(self.tip_positions),
             None if turned is None else turned[np.round(places).astype(int)],
             {name: between(values) for name, values in self.outputs.items()},
+            None if self.inputs is None else between(self.inputs),
         )
 
 
@@ -166,14 +174,20 @@ def at_nodes(source: SampledReference, fine: CosseratRod, coarse: CosseratRod) -
     if source.states is None:
         return source
     states = restricted(source.states, interval_counts(fine), interval_counts(coarse))
-    return SampledReference(source.period, states, source.tip_positions, source.tip_orientations)
+    return SampledReference(
+        source.period,
+        states,
+        source.tip_positions,
+        source.tip_orientations,
+        inputs=source.inputs,
+    )
 
 
 def setpoint(model: Model, inputs: np.ndarray, period: float) -> SampledReference:
     """The equilibrium at constant inputs (m,) [unit of the model's inputs] of the nominal model."""
     inputs = _checked_inputs(model, np.asarray(inputs, float)[None], "setpoint")[0]
     state = model.equilibrium(inputs, nominal_parameters(model.parameters))
-    return _from_states(model, state[None], period)
+    return _from_states(model, state[None], period, inputs[None])
 
 
 def input_trajectory(model: Model, inputs: np.ndarray, period: float) -> SampledReference:
@@ -202,7 +216,7 @@ def input_trajectory(model: Model, inputs: np.ndarray, period: float) -> Sampled
             f"reference: the model fails at {row * period:.3f} s of the {quantity} trajectory "
             f"({inputs[row]} {model.inputs.unit}); smoother or lower values are needed"
         )
-    return _from_states(model, states, period)
+    return _from_states(model, states, period, inputs)
 
 
 pressure_trajectory = input_trajectory
@@ -289,8 +303,10 @@ def tips_of_file(path: str | Path, period: float) -> np.ndarray:
     return _resampled(path, columns["time"], columns["tip_positions"], "tip_positions", 3, period)
 
 
-def _from_states(model: Model, states: np.ndarray, period: float) -> SampledReference:
-    return SampledReference(period, states, _tips(model, states))
+def _from_states(
+    model: Model, states: np.ndarray, period: float, inputs: np.ndarray | None = None
+) -> SampledReference:
+    return SampledReference(period, states, _tips(model, states), inputs=inputs)
 
 
 def _tips(model: Model, states: np.ndarray) -> np.ndarray:

@@ -60,6 +60,11 @@ class ReferenceSource:
             stamp, window.period, states, window.tip_positions, poses, turned, shift
         )
 
+    def inputs_at(self, time: float, rows: int) -> np.ndarray | None:
+        """(rows, m) that the nominal model feels from `time` [s] of the motion on; None where they
+        are unknown."""
+        return self._source.window(time, rows).inputs
+
     @cached_property
     def _poses(self) -> np.ndarray | None:
         """(T, R + 1, 4, 4) of every row; None if only tips are known, or rows not beforehand."""

@@ -6,6 +6,7 @@ not another motion. This is packetised predictive control, e.g. Quevedo and Nesi
 on Automatic Control 56 (2011), p. 370.
 """
 
+import itertools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -48,6 +49,18 @@ class CommandPacket:
         """Commands (N, m), the first one due at a time, each further one a period later [ns]."""
         due = range(first, first + period * len(commands), period)
         return cls(tuple(due), np.asarray(commands, float))
+
+    @property
+    def without_repetitions(self) -> "CommandPacket":
+        """The same without commands that repeat the one before; the last one tells how far it
+        reaches."""
+        kept = (np.diff(self.commands, axis=0) != 0.0).any(axis=1)
+        kept = np.concatenate(([True], kept[:-1], [True])) if len(kept) else np.ones(1, bool)
+        return (
+            self
+            if kept.all()
+            else CommandPacket(tuple(itertools.compress(self.due, kept)), self.commands[kept])
+        )
 
 
 class _Heard(NamedTuple):

@@ -57,7 +57,7 @@ from softcr_runtime.wire.state_clouds import (
     state_from_message,
     state_message,
 )
-from softcr_runtime.wire.topics import ACTUATOR_TOPICS
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS, carries_packets
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def codec(topic: str, expected: Expected) -> Codec:
 
 
 def _of_actuators(topic: str, positions: bool, expected: Expected) -> Codec:
-    if topic.endswith("/plan"):
+    if carries_packets(topic):
         return _plan(topic, "positions" if positions else "effort", expected)
     if not positions:
         return _efforts(topic, expected)

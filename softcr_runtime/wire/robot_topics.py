@@ -18,6 +18,7 @@ class RobotTopics:
         plan: what its actuators shall do, and when.
         command: what they shall do now, one command at a time.
         sent: what they were really asked for.
+        reference: what moves its nominal model along the reference.
         state: what its actuators read; the lead of the control chain.
         poses: what its cameras see.
     """
@@ -25,6 +26,7 @@ class RobotTopics:
     plan: str
     command: str
     sent: str
+    reference: str
     state: str
     poses: str
 
@@ -77,8 +79,8 @@ def topics_of_kind(kind: str) -> RobotTopics:
 
 
 def _topics(quantity: str, sees_tip: bool) -> RobotTopics:
-    plan, command, sent, state = (
-        f"{quantity}/{each}" for each in ("plan", "command", "sent", "state")
+    plan, command, sent, reference, state = (
+        f"{quantity}/{each}" for each in ("plan", "command", "sent", "reference", "state")
     )
     poses = "mocap/tip/pose" if sees_tip else "mocap/body/poses"
-    return RobotTopics(plan, command, sent, state, poses)
+    return RobotTopics(plan, command, sent, reference, state, poses)

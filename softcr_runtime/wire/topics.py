@@ -301,6 +301,12 @@ def _of_actuators(kind: Kind) -> tuple[Topic, ...]:
             "that of the estimate it answers; applied when due, until a newer plan replaces them",
         ),
         Topic(
+            f"{quantity}/reference", "trajectory_msgs/msg/JointTrajectory", "command",
+            "inputs of the nominal model in the reference's motion, where they are known: each "
+            f"point's {kind.field} is felt at its time; a controller plans with them beyond its "
+            "horizon",
+        ),
+        Topic(
             f"{quantity}/state", state, "sensor",
             f"measured inputs: name = actuators, {numbers}{forces}",
         ),
@@ -323,6 +329,11 @@ for _kind in KINDS.values():
         TOPICS.setdefault(_topic.name, _topic)
         ACTUATOR_TOPICS.setdefault(_topic.name, _kind)
 TOPICS |= {_topic.name: _topic for _topic in _ROWS}
+
+
+def carries_packets(topic: str) -> bool:
+    """Whether a topic of actuators carries several commands at once, each with its time."""
+    return topic.endswith(("/plan", "/reference"))
 
 
 def topics_of(kind: str) -> dict[str, Topic]:

@@ -14,7 +14,7 @@ from softcr_runtime.blocks.values import (
     TipEstimate,
 )
 from softcr_runtime.wire.codecs import Expected
-from softcr_runtime.wire.topics import ACTUATOR_TOPICS
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS, carries_packets
 
 _WRENCHES = ("force_torque/wrench", "simulation/truth/contact/wrench")
 _KINDS: dict[str, type] = {
@@ -43,7 +43,7 @@ def check_value(topic: str, value: Any, expected: Expected) -> None:
     Raises:
         TypeError, ValueError: one line with the topic, what was found and what is allowed.
     """
-    if topic in ACTUATOR_TOPICS and not topic.endswith("/plan"):
+    if topic in ACTUATOR_TOPICS and not carries_packets(topic):
         # readings of positions have forces beside them
         for each in value if isinstance(value, tuple) else (value,):
             _check_array(topic, each, (len(expected.actuators),))
