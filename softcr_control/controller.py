@@ -23,7 +23,7 @@ from softcr_control.command import Command
 from softcr_control.command_limits import limit_command
 from softcr_control.controller_file import controller_settings, defaults_on, named_settings
 from softcr_control.observation import ControlContext, Controller, Observation
-from softcr_control.predictive.horizon import MAXIMUM_DELAY
+from softcr_control.predictive.horizon import BRIDGED, MAXIMUM_DELAY
 from softcr_control.reference.approach import Approach
 from softcr_control.reference.references import Reference, as_rotations
 from softcr_models.model import TIP, counts_and_warnings, nominal_parameters
@@ -55,9 +55,12 @@ _SEEN_BY_VALVES = 0.0035
 the valves to begin [s]."""
 _REST_TIME = 0.5  # over which a last packet leads chambers to no pressure [s]
 _JUDGED = 3  # answers: where most of them come too late or too rarely for any plan, none is sent
-_RAREST = 4.5
-"""Ticks from an answer to the next one, as a rule: a plan whose later commands are played, too, is
-followed to where it ends, and a loop of such plans swings."""
+_RAREST = 4.5  # ticks from an answer to the next one, as a rule
+_PLAYED = 0.5
+"""Share of a plan that may be played before the next one comes, for robots of several segments: the
+tip does not show how these move against each other, and that grows where the ends of plans, which
+are made without regard for what follows, are played. The arm of two segments is thrown by plans of
+7 ticks of which 4 are played, and is not by plans of 8."""
 _AGAIN = 0.8  # of this, and answers are sent again
 _PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
 _ALWAYS = 0.9  # share of them that is longer: chance alone does not make a controller slower
@@ -66,6 +69,7 @@ _MOST_TICKS = 4  # from an answer to the next one
 _ASTRAY = 0.05
 """Share of an input's range by which what is played may differ from the commands that were sent;
 beyond it, twice in a row, somebody holds or vents, and the controller plans from there."""
+_PAST = 2  # ticks before an estimate whose commands are still felt
 _REHEARSED = 3  # ticks
 _READY = 5  # packets of another controller, from which this one may go on
 _SILENT = 2.5  # the other one sends no more if its newest packet is so old [periods]
@@ -303,8 +307,8 @@ class ControllerBlock(BlockBase):
             return []
         if self._sent_topic in samples:
             self._compare(samples[self._sent_topic])
-        self._left_out = self._is_left_out(now)
-        if self._left_out:
+        self.left_out = self._is_left_out(now)
+        if self.left_out:
             return []
         rows = samples[self._wanted].value
         estimate = samples[self._lead_topic].value
@@ -316,6 +320,8 @@ class ControllerBlock(BlockBase):
             rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
         )
         observation = self._observation(estimate, reference, inputs)
+        if self._venting and not self._too_late:
+            self._start_afresh(now)
         if self._venting or self._held is not None:
             pose = observation.output(TIP) if observation.tip is None else observation.tip
             self._approach.begin(pose[:3, 3], now)
@@ -358,7 +364,6 @@ class ControllerBlock(BlockBase):
         if self._waits:
             self._take_over()
         self._vents += 1
-        self.controller.reset()
         self._venting, self._why = True, why
         played = self._planned(now, -1)
         begin = self._rest if played is None else played
@@ -368,11 +373,12 @@ class ControllerBlock(BlockBase):
         packet = CommandPacket.regular(self._due(now), self._period, begin + ways * (end - begin))
         self._to_rest = packet
         self._remember(packet, now)
+        self.controller.reset()
         return [Output(self._plans, now, packet)]
 
     def answered(self, age: float) -> None:
         """See BlockBase; when the next answers are due follows from how late these were."""
-        if not self._answers or self._left_out:
+        if not self._answers or self.left_out:
             return
         self._latencies.append(age)
         if not self.settings.lockstep:  # there every answer is in time, however long it took
@@ -426,7 +432,7 @@ class ControllerBlock(BlockBase):
     def _packet(self, now: int, plan: np.ndarray) -> Output:
         """A plan (N, m) that answers an estimate, as it is sent."""
         packet = CommandPacket.regular(self._due(now), self._period, plan)
-        if not self.settings.lockstep:
+        if len(plan) > BRIDGED:  # commands beyond the horizon are held
             packet = packet.without_repetitions
         self._remember(packet, now)
         return Output(self._plans, now, packet)
@@ -434,6 +440,21 @@ class ControllerBlock(BlockBase):
     def _remember(self, packet: CommandPacket, now: int) -> None:
         self._played.hear(packet, now)
         self._sent = packet.commands[0]
+
+    def _start_afresh(self, now: int) -> None:
+        """Let the controller forget its plans, but not what is played from an estimate on, nor what
+        of it is still to come."""
+        self.controller.reset()
+        ahead = self._played.runs_out
+        times = range(
+            now - _PAST * self._period, round(ahead) if ahead > now else now + 1, self._period
+        )
+        played = [(time, self._played.at(time + self._period // 2)) for time in times]
+        known = [(time, command) for time, command in played if command is not None]
+        if known:
+            due, commands = zip(*known, strict=True)
+            packet = CommandPacket(due, np.array(commands))
+            getattr(self.controller, "take_over", _nothing)([packet])
 
     def _compare(self, played: Sample) -> None:
         """What is played with what was sent: where it is something else, that is thought to last
@@ -472,8 +493,7 @@ class ControllerBlock(BlockBase):
         if not self._too_late:
             self._too_late = late > len(last) // 2 or rare
         elif late == 0 and self._apart < _AGAIN * self._rarest:
-            self._too_late = self._venting = False
-            self.controller.reset()
+            self._too_late = False
 
     def _is_left_out(self, now: int) -> bool:
         """Whether an estimate is not answered because answers take longer than a tick."""
@@ -506,8 +526,11 @@ class ControllerBlock(BlockBase):
 
     @property
     def _rarest(self) -> float:
-        """The largest of this that a loop of plans bears [s]."""
-        return _RAREST * self.settings.period
+        """The largest of this that a loop of plans bears [s]; stamps are no whole periods apart."""
+        planned, most = getattr(self.settings, "horizon", None), _RAREST
+        if planned is not None and len(getattr(self.robot, "segments", ())) > 1:
+            most = min(most, _PLAYED * planned + 0.25)
+        return most * self.settings.period
 
     @property
     def _latest(self) -> float:
@@ -605,7 +628,7 @@ class ControllerBlock(BlockBase):
         self._watch, self._swings = SwingWatch(self.model.inputs.range), False
         self._astray, self._compared, self._held = False, 0, None
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
-        self.every, self._left_out = 1, False
+        self.every, self.left_out = 1, False
         self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0
         self._candidates: Counter[int] = Counter()  # answers, by how many each looked at

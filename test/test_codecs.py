@@ -25,7 +25,7 @@ from softcr_runtime.blocks.values import (
 )
 from softcr_runtime.wire.codecs import EXCHANGED, Expected, codec
 from softcr_runtime.wire.messages import MessageError, from_stamp
-from softcr_runtime.wire.topics import ACTUATOR_TOPICS, TOPICS
+from softcr_runtime.wire.topics import ACTUATOR_TOPICS, TOPICS, carries_packets
 
 GROUPS = Group("odd", np.array([1, 3]), "m"), Group("even", np.array([0, 2]), "m/s")
 NAMES, TENDONS, PARAMETERS = ("a", "b", "c"), ("left", "right"), ("bending_compliance", "tip_mass")
@@ -118,7 +118,7 @@ VALUES = {
     "goal/path": goals(5),
 }
 for _topic, _kind in ACTUATOR_TOPICS.items():
-    _field = "plan" if _topic.endswith("/plan") else _kind.field
+    _field = "plan" if carries_packets(_topic) else _kind.field
     _state = _field == "positions" and _topic.endswith("/state")
     VALUES[_topic] = OF_ACTUATORS["state" if _state else _field]
 
@@ -151,7 +151,7 @@ def test_a_value_comes_out_of_its_message_to_the_bit(topic, data):
     assert type(message) is TOPICS[topic].message_class()
     payload = serialize_message(message)
     sent = bits(value)
-    kept = cdr_of(message) if topic.endswith("/plan") else payload
+    kept = cdr_of(message) if carries_packets(topic) else payload
     for came in (
         deserialize_message(payload, type(message)),
         decoded(kept, TOPICS[topic].type),

@@ -72,26 +72,50 @@ def test_pressures_are_predicted_as_the_valves_make_them(delay):
     assert np.abs(np.diff(rollout.inputs[0], axis=0)).max() > 200.0
 
 
-@pytest.mark.parametrize(("delay", "moved"), [(1, 0.0), (3, 1.5e3)])
-def test_behind_the_horizon_the_known_inputs_of_the_motion_are_reached_through_the_lag(
-    delay, moved
-):
-    """At the end of each command that is held; moved by as much as the last optimised one is."""
-    prediction, lag, ticks = RodPrediction(CosseratRod(ROBOT, 3)), ROBOT.pressure_lag, 4
+@pytest.mark.parametrize(
+    ("delay", "moved", "ramped"),
+    [(1, 0.0, False), (3, 1.5e3, False), (1, 0.0, True), (3, 0.0, True)],
+)
+def test_behind_half_the_horizon_the_known_inputs_are_reached_through_the_lag(delay, moved, ramped):
+    """At the end of each command that is held; moved by as much as the optimised ones are."""
+    prediction, lag, ticks = RodPrediction(CosseratRod(ROBOT, 3)), ROBOT.pressure_lag, 5
     times = PERIOD * np.arange(delay + ticks + BRIDGED + 5)
     felt = 4e4 + 5e3 * np.sin(2 * np.pi * (times[:, None] + np.array([0.0, 0.1, 0.2])))
     commands = (felt[1:] - np.exp(-lag.pole * PERIOD) * felt[:-1]) * lag.pole / lag.gain
     commands /= 1.0 - np.exp(-lag.pole * PERIOD)
-    horizon = Horizon(ControlContext(ROBOT, prediction, PERIOD), HorizonSettings(horizon=ticks))
-    state = prediction.nominal_parameters
+    context = ControlContext(ROBOT, prediction, PERIOD, ramped=ramped)
+    horizon = Horizon(context, HorizonSettings(horizon=ticks))
     reference = Reference(0.0, PERIOD, None, np.zeros((30, 3)), inputs=felt)
+    state = prediction.equilibrium(felt[0], prediction.nominal_parameters)
     seen = Observation(0.0, state, {}, reference, felt[0], prediction, delay)
     horizon.observe(seen)
+    if ramped:  # what is held amounts to the same
+        before, own = ramp_weights(lag, PERIOD)
+        last, held = horizon.previous, commands
+        commands = held.copy()
+        for row in range(delay, delay + 3):
+            last = commands[row] = (held[row] - before * last) / own
     optimised = commands[delay : delay + ticks] + moved
     sent = horizon.remember(optimised, seen)
-    assert sent.shape == (ticks + BRIDGED, 3)
-    assert np.array_equal(sent[:ticks], optimised)
-    reached = lag.trajectory(felt[delay + ticks], sent[None, ticks:] - moved, PERIOD)[0]
-    assert reached[2::2] == pytest.approx(felt[delay + ticks + 2 : -4 : 2], abs=1e-6 * 4e4)
+    assert sent.shape == (3 + 2 + BRIDGED, 3)
+    assert np.array_equal(sent[:3], optimised[:3])
+    weights = np.array([before, own]) if ramped else np.array([0.0, 1.0])
+    amounts = weights[0] * sent[2:-1] + weights[1] * sent[3:]
+    reached = lag.trajectory(felt[delay + 3], amounts[None] - moved, PERIOD)[0]
+    assert reached[2::2] == pytest.approx(felt[delay + 5 : -2 : 2][: len(reached[2::2])], abs=1e-3)
     short = replace(seen, reference=replace(reference, inputs=felt[: delay + ticks + BRIDGED]))
     assert len(horizon.remember(optimised, short)) == ticks
+
+
+def test_what_is_optimised_while_recovering_hardly_moves_what_follows():
+    """The mean is over the answers of a third of a second, not of the newest one."""
+    prediction = RodPrediction(CosseratRod(ROBOT, 3))
+    horizon = Horizon(ControlContext(ROBOT, prediction, PERIOD), HorizonSettings(horizon=4))
+    felt = np.full((40, 3), 3e4)
+    reference = Reference(0.0, PERIOD, None, np.zeros((30, 3)), inputs=felt)
+    steady = felt[0] * ROBOT.pressure_lag.pole / ROBOT.pressure_lag.gain
+    for tick, more in enumerate((0.0,) * 30 + (5e3,)):
+        seen = Observation(tick * PERIOD, np.zeros(3), {}, reference, felt[0], prediction, 1)
+        horizon.observe(seen)
+        sent = horizon.remember(np.tile(steady + more, (4, 1)), seen)
+    assert sent[2:] == pytest.approx(np.tile(steady, (len(sent) - 2, 1)), abs=0.1 * more)

@@ -83,10 +83,13 @@ class Asks:
     """A controller that answers what it is told to; counts how often it began anew."""
 
     def __init__(self):
-        self.answer, self.resets, self.seen = np.zeros(3), 0, []
+        self.answer, self.resets, self.seen, self.taken_over = np.zeros(3), 0, [], []
 
     def reset(self):
         self.resets += 1
+
+    def take_over(self, packets):
+        self.taken_over.extend(packets)
 
     def command(self, observation):
         self.seen.append(observation)
@@ -307,9 +310,16 @@ def test_answers_too_late_for_any_plan_lead_to_rest_until_they_are_in_time(asked
     assert answer(0.5 * PERIOD) == []
     assert block.warnings() == []
     resets = controller.resets
+    controller.taken_over.clear()
     (again,) = answer(0.5 * PERIOD)
     assert again.shape == (8, 3)
-    assert controller.resets == resets
+    assert controller.resets == resets + 1
+    (played,) = controller.taken_over  # it forgets its plans, but not what is on the way
+    first = round((played.due[2] - stamp_of(cycle)) / PERIOD / 1e9)
+    assert first == 0
+    assert len(played.due) > MAXIMUM_DELAY
+    assert np.diff(played.commands, axis=0).max() <= 0.0  # of the packet that led to rest
+    assert played.commands[0].all()
     assert block.describe()["vents"] == 1
 
 
@@ -329,7 +339,7 @@ def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):
     ticked(block)
     np.testing.assert_array_equal(controller.seen[-1].inputs, MEASURED)
     assert [each.topic for each in block.inputs] == [
-        "estimate/rod", "reference/rod", "pressure/sent",
+        "estimate/rod", "reference/rod", "pressure/sent", "pressure/reference",
     ]  # fmt: skip
 
 
@@ -344,6 +354,7 @@ def test_a_controller_that_is_led_by_the_tip_alone_hears_the_actuators():
     block = block_of(controller=f"{Path(__file__).parents[1]}/examples/joint_pid.py:JointPid")
     assert [each.topic for each in block.inputs] == [
         "estimate/tip/pose", "reference/rod", "pressure/state", "pressure/sent",
+        "pressure/reference",
     ]  # fmt: skip
 
 

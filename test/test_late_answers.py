@@ -9,7 +9,7 @@ from softcr_control.predictive.lag_estimation import LagEstimator
 from softcr_models import load_robot
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.sample import Sample
-from softcr_runtime.blocks.system import Computing
+from softcr_runtime.blocks.system import Computing, Stop
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_simulation.simulator import Simulator
 from softcr_tools.running.run_options import SimulationOptions
@@ -99,6 +99,15 @@ def test_answers_that_take_sometimes_less_and_sometimes_more_are_no_other_motion
     learns no other one."""
     assert settled(Computing(0.005, 0.035, seed=seed)) < 0.3
     learned.are(ROBOT.pressure_lag)
+
+
+def test_a_controller_that_stops_again_and_again_leaves_the_robot_on_its_motion():
+    """Where the inputs of the motion are known, packets reach beyond the horizon; and the end of a
+    plan that leads back to the reference, which would throw the robot, is not played."""
+    stops = tuple(Stop(seconds=0.2, at=float(at)) for at in np.arange(1.0, 2.5, 0.3))
+    times, tips, aims, _, block = run(Computing(0.002, stops=stops))
+    assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 1.0].max() < 6.0
+    assert block.describe()["vents"] == 1  # when the run ends
 
 
 def test_answers_later_than_any_plan_lead_the_robot_to_rest_and_say_so():

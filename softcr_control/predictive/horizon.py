@@ -1,5 +1,6 @@
 """What predictive controllers share around their optimisation: delay, lag, parameters, memory."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,7 @@ BRIDGED = 20
 known: so long may a controller stop, and the robot goes on along the reference."""
 
 _HELD_TICKS = 2  # for which each of these commands is held; BRIDGED is a multiple of it
+_MOVED_OVER = 0.3  # time constant of a mean over answers [s]
 _LEARNED_OVER = 4  # ticks between readings from which a lag is learned
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -208,6 +210,7 @@ class Horizon:
         self._sent.reset()
         self._read: tuple[float, np.ndarray] | None = None  # stamp [s] and readings (m,) last seen
         self._remembered: np.ndarray | None = None
+        self._moved: np.ndarray | None = None  # (m,) see `_moved_by`
         if self._lag:
             self._lag.reset()
         self._sent.ramp = self._ramp()
@@ -218,12 +221,15 @@ class Horizon:
         self._sent.take_over(packets)
 
     def remember(self, commands: np.ndarray, observation: Observation | None = None) -> np.ndarray:
-        """(N, m) or (N + BRIDGED, m) what is sent in answer to the last observation, of the
-        commands (N, m) that are optimised.
+        """(K, m) what is sent in answer to the last observation, of the commands (N, m) that are
+        optimised: these; or, with the observation, where it knows the inputs of the motion, the
+        first half of them.
 
-        With the observation, where it knows the inputs of the motion, further commands follow that
-        make the model feel these inputs through the lag. All are moved by what the optimised ones
-        differ from their own such commands on average: that holds what is estimated of the robot.
+        The others of them only count if the next answer is late, and are made without regard for
+        what follows. In their place, and for BRIDGED ticks more, come commands that make the model
+        feel the known inputs through the lag. They are moved by what those that were optimised in
+        the last third of a second differed from such commands on average, which holds what is
+        estimated of the robot.
         """
         sent, felt = commands, None if observation is None else observation.reference.inputs
         if observation is not None and felt is not None:
@@ -315,14 +321,16 @@ class Horizon:
         )
 
     def _bridged(self, commands: np.ndarray, felt: np.ndarray) -> np.ndarray:
-        """Commands (N, m), followed by those for what is felt (N + K, m) from their begin on."""
+        """The first half of commands (N, m), followed by those for what is felt (N + K, m) from
+        their begin on."""
         decays, step = self._decays()
-        end, ramp, last = len(commands), self._sent.ramp, commands[-1]
+        count, end = len(commands), (len(commands) + 1) // 2
+        commands, ramp, last = commands[:end], self._sent.ramp, commands[end - 1]
         before = ramp[0] if len(ramp) > 1 else 0.0
         held = ramp[-1] * commands + before * np.vstack((self._sent.previous, commands[:-1]))
         own = (felt[1 : end + 1] - decays[1] * felt[:end]) / step
-        moved = (held - own).mean(axis=0)
-        ends = felt[end : end + BRIDGED + 1 : _HELD_TICKS]
+        moved = self._moved_by((held - own).mean(axis=0))
+        ends = felt[end : count + BRIDGED + 1 : _HELD_TICKS]
         added = (ends[1:] - decays[_HELD_TICKS] * ends[:-1]) / step
         shares = decays[_HELD_TICKS - 1 :: -1]  # of what is held in a tick, of all that is added
         whole, approached, limits = shares.sum(), before * shares[0], self._inputs
@@ -333,6 +341,14 @@ class Horizon:
             ]
             last = row
         return np.vstack((commands, np.repeat(added, _HELD_TICKS, axis=0)))
+
+    def _moved_by(self, newest: np.ndarray) -> np.ndarray:
+        """(m,) the mean of what was found in the last answers, of which `newest` is one."""
+        passed = min(self._sent.shift, self.ticks) * self.period
+        share = 1.0 if self._moved is None else -math.expm1(-passed / _MOVED_OVER)
+        before = newest if self._moved is None else self._moved
+        self._moved = before + share * (newest - before)
+        return self._moved
 
     def _ramp(self) -> np.ndarray:
         """See `SentCommands.ramp`; as told, or as learned since."""

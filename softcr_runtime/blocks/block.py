@@ -109,6 +109,7 @@ class BlockBase:
         finished: whether the run is over as far as this block knows.
         intervals: of rods whose states it receives; None for any.
         every: so many ticks of its lead are one answer's, which may take so many periods.
+        left_out: whether the last tick was one of the others, for which nothing was computed.
         threads: of numba that its ticks may use.
         share: of a period for which a tick may compute; infinite where it cannot answer with less.
         budget: of the tick; whoever runs the block sets it before each tick that has a limit.
@@ -127,6 +128,7 @@ class BlockBase:
     finished: bool = False
     intervals: int | None = None
     every: int = 1
+    left_out: bool = False
     threads: int = 1
     share: float = np.inf
     budget: Budget = Budget()

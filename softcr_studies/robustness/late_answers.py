@@ -77,6 +77,11 @@ def _computing(settings: Settings) -> list[tuple[str, Computing, float]]:
     for seconds in (0.1, 0.3, 1.0):
         stopped = Computing(_ESTIMATING, stops=(Stop(seconds=seconds, at=_AT),))
         told.append((f"stops for {seconds:g} s", stopped, float("nan")))
+    for seconds in (0.1, 0.2, 0.3):
+        begins = np.arange(2.0, _AT, seconds + 0.1).tolist()
+        stops = tuple(Stop(seconds=seconds, at=begin) for begin in begins)
+        words = f"stops for {seconds:g} s every {seconds + 0.1:g} s, {len(stops)} times"
+        told.append((words, Computing(_ESTIMATING, stops=stops), float("nan")))
     return told
 
 
