@@ -22,7 +22,8 @@ class Motion(Protocol):
 
         Returns:
             With `tip_positions` (rows, 3) [m] in the base frame; and, where they are known,
-            `states` (rows, nx) of `context.model`. The reference's stamp has no meaning here.
+            `states` (rows, nx) of `context.model` and the `inputs` (rows, m) that it feels, with
+            which controllers plan beyond their horizon. The reference's stamp has no meaning here.
         """
         ...
 
@@ -48,8 +49,12 @@ class BoundedMotion:
         if 0.0 <= time < self._duration:
             return self._checked(time, rows)
         still = self._checked(min(max(time, 0.0), self._duration), 1)
-        states = None if still.states is None else np.repeat(still.states, rows, axis=0)
-        return Reference(time, still.period, states, np.repeat(still.tip_positions, rows, axis=0))
+        states, inputs = (
+            None if each is None else np.repeat(each, rows, axis=0)
+            for each in (still.states, still.inputs)
+        )
+        tips = np.repeat(still.tip_positions, rows, axis=0)
+        return Reference(time, still.period, states, tips, inputs=inputs)
 
     def _checked(self, time: float, rows: int) -> Reference:
         made = self._motion.window(time, rows)
@@ -61,4 +66,8 @@ class BoundedMotion:
             raise ValueError(f"tip_positions of shape {tips} must be {rows} x 3 finite numbers [m]")
         if made.states is not None and states != (rows, self._size):
             raise ValueError(f"states of shape {states} must be ({rows}, {self._size}) or None")
+        if made.inputs is not None and np.shape(made.inputs)[:1] != (rows,):
+            raise ValueError(
+                f"inputs of shape {np.shape(made.inputs)} must have {rows} rows or None"
+            )
         return made

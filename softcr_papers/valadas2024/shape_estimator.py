@@ -1,9 +1,11 @@
 """Strains from the shape that cameras see: least squares over all markers, rates by a filter.
 
 It needs the segments' lengths and no equations of motion, so that no error of masses, stiffness or
-damping enters; what it gives is as noisy as the markers. The inverse kinematics of the markers at
-the segments' ends, in closed form, is where each frame's fit begins (Valadas et al. 2024, Section
-III-A, has that alone). Rates are those of a polynomial through the last frames, at its end.
+damping enters; what it gives is as noisy as the markers. Only a strain that the robot is so stiff
+for that this noise hides it is what its measured torque holds at rest. The inverse kinematics of
+the markers at the segments' ends, in closed form, is where each frame's fit begins (Valadas et al.
+2024, Section III-A, has that alone). Rates are those of a polynomial through the last frames, at
+its end.
 """
 
 from collections import deque
@@ -21,6 +23,9 @@ from softcr_papers.valadas2024.strain.kinematics import planar_poses
 from softcr_papers.valadas2024.strain.strain_model import LagrangianModel
 
 _BASE = np.eye(4)[None, :3]
+_HIDDEN = 0.1
+"""A strain is hidden where the noise of a marker at the segment's end amounts to more than this
+share of the largest torque."""
 
 
 class ShapeSettings(BaseModel):
@@ -92,8 +97,18 @@ class ShapeEstimator:
         self._weights = 1.0 / np.array(
             [settings.position_noise, settings.position_noise, settings.angle_noise]
         )
+        self._held = self._of_stiffness(model)
         strains_at_ends(np.zeros((len(self._places), 3)), self._places, self._kinematics.lengths)
         self.reset()
+
+    def _of_stiffness(self, model: LagrangianModel) -> np.ndarray:
+        """(m,) strain per torque of strains that noise hides; 0 of the others."""
+        active, settings = self._numbers.active, self._settings
+        segments, kinds = np.divmod(active, 3)
+        noise = np.where(kinds == 0, settings.angle_noise, settings.position_noise)
+        torques = np.diag(model.dynamics.stiffness_matrix())
+        hidden = torques * noise / self._kinematics.lengths[segments] > _HIDDEN * model.inputs.high
+        return np.where(hidden, 1.0 / torques, 0.0)
 
     def reset(self) -> None:
         self._frames: deque[tuple[float, np.ndarray]] = deque(maxlen=self._settings.window)
@@ -110,9 +125,10 @@ class ShapeEstimator:
         lengths = self._kinematics.lengths
         start = np.zeros(3 * len(lengths))
         found = strains_at_ends(poses, self._places, lengths)
-        start[self._numbers.active] = found[self._numbers.active]
+        active, hidden = self._numbers.active, self._held > 0.0
+        start[active] = np.where(hidden, self._held * inputs, found[active])
         strains, fit = fitted_strains(
-            poses, self._places, lengths, self._numbers.active, self._weights, start
+            poses, self._places, lengths, active[~hidden], self._weights, start
         )
         self._last_fit = float(fit)
         if not fit <= self._settings.worst_fit:  # NaN is none, too
@@ -144,4 +160,4 @@ class ShapeEstimator:
         scale = -times[0]
         powers = np.vander(times / scale, min(self._settings.order, len(times) - 1) + 1, True)
         fit = np.linalg.pinv(powers)[:2] @ strains
-        return fit[0], fit[1] / scale
+        return fit[0], np.where(self._held > 0.0, 0.0, fit[1] / scale)

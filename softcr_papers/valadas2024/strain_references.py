@@ -2,8 +2,9 @@
 
 The setpoints of two segments are those of the authors' public data (Valadas et al. 2024, Section
 IV-E and Fig. 8, which prints none); of robots with fewer or more strains they are drawn, by the
-node's seed, from the ranges of that data. Shapes of your own come from a file of states, by the
-reference `file`. States are strains and their rates; rates of setpoints are 0.
+node's seed, from the ranges of that data. Strains that a robot is too stiff for are made so small
+that its torques can hold them. Shapes of your own come from a file of states, by the reference
+`file`. States are strains and their rates; rates of setpoints are 0.
 """
 
 from typing import Annotated, Any
@@ -34,6 +35,8 @@ _FIRST, _OTHERS = np.array([40.0, 0.05, 0.1]), np.array([10.0, 0.05, 0.1])
 """Largest setpoints of the first segment and of the others [rad/m, -, -]."""
 LARGEST = np.concatenate([_FIRST, _OTHERS])
 """(6,) of two segments."""
+
+_HELD_WITH = 0.8  # share of the largest torques; the rest is for motion and gravity
 
 
 class StrainSetpointSettings(BaseModel):
@@ -77,7 +80,8 @@ class StrainSetpoints:
     def __init__(self, context: ControlContext, settings: StrainSetpointSettings) -> None:
         """Raises UserError for another robot."""
         self._of, self._hold = _Strains(context, "strain_setpoints"), settings.hold
-        self.shapes = _shapes(self._of.active, context.seed)
+        shapes = _shapes(self._of.active, context.seed)
+        self.shapes = np.clip(shapes, -self._of.largest, self._of.largest)
 
     def window(self, time: float, rows: int) -> Reference:
         times = time + self._of.period * np.arange(rows)
@@ -96,7 +100,8 @@ class StrainSines:
         """Raises UserError for another robot."""
         self._of, self._fade_in = _Strains(context, "strain_sines"), settings.fade_in
         segments, kinds = np.divmod(self._of.active, 3)
-        self._sizes = np.array([settings.bending, settings.shear, settings.axial])[kinds]
+        sizes = np.array([settings.bending, settings.shear, settings.axial])[kinds]
+        self._sizes = np.minimum(sizes, self._of.largest)
         self._speeds = 2.0 * np.pi * settings.frequency * (2.0 / 3.0) ** segments
         self._phases = 2.0 * np.pi / 3.0 * kinds  # the three strains of a segment follow each other
 
@@ -124,6 +129,8 @@ class _Strains:
             )
         self._model, self.period = model, context.period
         self.active = model.dynamics.numbers.active
+        stiffness = np.diag(model.dynamics.stiffness_matrix())
+        self.largest = _HELD_WITH * model.inputs.high / stiffness  # (m,) strains
         self._nominal = nominal_parameters(model.parameters)[None]
 
     def rows(self, time: float, strains: np.ndarray, rates: np.ndarray) -> Reference:
