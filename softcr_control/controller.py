@@ -31,7 +31,7 @@ from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of
 from softcr_models.tip_offset import TIP_OFFSET, tip_offset
 from softcr_runtime.blocks.block import OVERDUE, BlockBase, Input, Output, Samples
-from softcr_runtime.blocks.command_packets import CommandPacket, PacketPlayer
+from softcr_runtime.blocks.command_packets import LATEST, CommandPacket, PacketPlayer
 from softcr_runtime.blocks.command_swings import SWINGS, SwingWatch
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import Pose, StateEstimate, TipEstimate
@@ -62,6 +62,7 @@ tip does not show how these move against each other, and that grows where the en
 are made without regard for what follows, are played. The arm of two segments is thrown by plans of
 7 ticks of which 4 are played, and is not by plans of 8."""
 _AGAIN = 0.8  # of this, and answers are sent again
+_STOPPED = 0.25  # of a second without a planned command: more, and the robot is led to rest [s]
 _PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
 _ALWAYS = 0.9  # share of them that is longer: chance alone does not make a controller slower
 _SOON = 0.8  # of fewer periods an answer takes, and fewer ticks are left out
@@ -320,9 +321,10 @@ class ControllerBlock(BlockBase):
             rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
         )
         observation = self._observation(estimate, reference, inputs)
+        stands = self._played.runs_out + LATEST * self._period < now and bool(self._answered)
         if self._venting and not self._too_late:
             self._start_afresh(now)
-        if self._venting or self._held is not None:
+        if self._venting or self._held is not None or stands:
             pose = observation.output(TIP) if observation.tip is None else observation.tip
             self._approach.begin(pose[:3, 3], now)
         on_the_way = self._approach.towards(aim, now, rows.period)
@@ -332,6 +334,7 @@ class ControllerBlock(BlockBase):
             known = _inputs_from(now, self._period, samples[self._inputs_topic].value)
             reference = replace(reference, inputs=known)
         observation = replace(observation, reference=reference)
+        self._note_stop(now)
         answer = self.controller.command(observation)
         plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
         self._answered.append(now)
@@ -434,6 +437,7 @@ class ControllerBlock(BlockBase):
         packet = CommandPacket.regular(self._due(now), self._period, plan)
         if len(plan) > BRIDGED:  # commands beyond the horizon are held
             packet = packet.without_repetitions
+        self._reach = 1e-9 * (packet.due[-1] + self._period - now)
         self._remember(packet, now)
         return Output(self._plans, now, packet)
 
@@ -484,15 +488,24 @@ class ControllerBlock(BlockBase):
             self._remember(packet, packet.due[0])
         getattr(self.controller, "take_over", _nothing)(packets)
 
+    def _note_stop(self, now: int) -> None:
+        """How long there was no planned command before an estimate, of more than answers are apart
+        as a rule."""
+        if self._answered and not self.settings.lockstep:
+            stopped = 1e-9 * (now - self._answered[-1]) - max(self._reach, self._rarest)
+            if stopped > 0.0:
+                self._stops.append((now, stopped))
+
     def _judge(self) -> None:
-        """Whether answers come too late, or too rarely, for any plan. The robot is then led to
-        rest, and answers are made, but not sent, until they are in time again."""
+        """Whether answers come too late, too rarely or after too many stops for any plan. The robot
+        is then led to rest, and answers are made, but not sent, until they are in time again."""
         last = list(self._latencies)[-_JUDGED:]
         late = sum(age > self._latest for age in last)
         rare = len(self._answered) > _JUDGED and self._apart > self._rarest
+        stopped = self._stopped
         if not self._too_late:
-            self._too_late = late > len(last) // 2 or rare
-        elif late == 0 and self._apart < _AGAIN * self._rarest:
+            self._too_late = late > len(last) // 2 or rare or stopped > _STOPPED
+        elif late == 0 and self._apart < _AGAIN * self._rarest and not stopped:
             self._too_late = False
 
     def _is_left_out(self, now: int) -> bool:
@@ -525,6 +538,12 @@ class ControllerBlock(BlockBase):
         return 1e-9 * median(gaps)
 
     @property
+    def _stopped(self) -> float:
+        """How long there was no planned command, of the last second [s]."""
+        now = self._answered[-1]
+        return sum(stopped for stamp, stopped in self._stops if now - stamp < 1e9)
+
+    @property
     def _rarest(self) -> float:
         """The largest of this that a loop of plans bears [s]; stamps are no whole periods apart."""
         planned, most = getattr(self.settings, "horizon", None), _RAREST
@@ -545,7 +564,9 @@ class ControllerBlock(BlockBase):
         return [
             f"{self.title}.command: answers are {1e3 * usual:.0f} ms old and "
             f"{1e3 * self._apart:.0f} ms apart, must be at most "
-            f"{1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms: the robot is led to rest"
+            f"{1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms, and none was there for "
+            f"{1e3 * self._stopped:.0f} ms of a second, must be at most {1e3 * _STOPPED:.0f} ms: "
+            "the robot is led to rest"
         ]
 
     def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
@@ -628,6 +649,8 @@ class ControllerBlock(BlockBase):
         self._watch, self._swings = SwingWatch(self.model.inputs.range), False
         self._astray, self._compared, self._held = False, 0, None
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
+        self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
+        self._reach = 0.0  # from an estimate to where the packet that answers it ends [s]
         self.every, self.left_out = 1, False
         self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0

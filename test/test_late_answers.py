@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from softcr_control.predictive.lag_estimation import LagEstimator
+from softcr_control.reference.block import ReferenceBlock
 from softcr_models import load_robot
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.sample import Sample
@@ -108,6 +109,20 @@ def test_a_controller_that_stops_again_and_again_leaves_the_robot_on_its_motion(
     times, tips, aims, _, block = run(Computing(0.002, stops=stops))
     assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 1.0].max() < 6.0
     assert block.describe()["vents"] == 1  # when the run ends
+
+
+def test_a_controller_that_stops_again_and_again_on_an_unknown_motion_is_led_to_rest(monkeypatch):
+    """Where nobody knows the inputs of the motion, the robot is held in between, and aims that went
+    on meanwhile would throw it; when the stops have ended it follows again."""
+    monkeypatch.setattr(ReferenceBlock, "_inputs_at", lambda *_: None)
+    stops = tuple(Stop(seconds=0.2, at=float(at)) for at in np.arange(1.0, 2.5, 0.3))
+    times, tips, aims, _, block = run(Computing(0.002, stops=stops), 6.0)
+    speeds, wanted = (
+        np.linalg.norm(np.diff(places, axis=0), axis=1) / np.diff(times) for places in (tips, aims)
+    )
+    assert speeds.max() < 1.5 * wanted.max()
+    assert block.describe()["vents"] == 2  # and when the run ends
+    assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 5.0].max() < 4.0
 
 
 def test_answers_later_than_any_plan_lead_the_robot_to_rest_and_say_so():

@@ -222,19 +222,20 @@ class Horizon:
 
     def remember(self, commands: np.ndarray, observation: Observation | None = None) -> np.ndarray:
         """(K, m) what is sent in answer to the last observation, of the commands (N, m) that are
-        optimised: these; or, with the observation, where it knows the inputs of the motion, the
-        first half of them.
+        optimised; with the observation, the first half of them.
 
-        The others of them only count if the next answer is late, and are made without regard for
-        what follows. In their place, and for BRIDGED ticks more, come commands that make the model
-        feel the known inputs through the lag. They are moved by what those that were optimised in
-        the last third of a second differed from such commands on average, which holds what is
-        estimated of the robot.
+        The others only count if the next answer is late, and are made without regard for what
+        follows: a robot that comes back from an error would be thrown. Where the observation knows
+        the inputs of the motion, commands come in their place, and for BRIDGED ticks more, that
+        make the model feel these inputs through the lag. They are moved by what those that were
+        optimised in the last third of a second differed from such commands on average, which holds
+        what is estimated of the robot.
         """
-        sent, felt = commands, None if observation is None else observation.reference.inputs
-        if observation is not None and felt is not None:
-            begins = observation.delay  # the row at which the optimised ones begin
-            if len(felt) > begins + len(commands) + BRIDGED:
+        sent = commands
+        if observation is not None:
+            felt, begins = observation.reference.inputs, observation.delay
+            sent = commands[: (len(commands) + 1) // 2]
+            if felt is not None and len(felt) > begins + len(commands) + BRIDGED:
                 sent = self._bridged(commands, felt[begins:])
         self._sent.answer(sent)
         return sent
