@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from softcr_control.command_limits import limit_command
 from softcr_control.command_ramp import HELD, ramp_weights
 from softcr_control.costs.rollout import Rollout, tips_of
 from softcr_control.costs.settings import CostSettings
@@ -335,13 +334,16 @@ class Horizon:
         added = (ends[1:] - decays[_HELD_TICKS] * ends[:-1]) / step
         shares = decays[_HELD_TICKS - 1 :: -1]  # of what is held in a tick, of all that is added
         whole, approached, limits = shares.sum(), before * shares[0], self._inputs
-        for row in added:
-            wanted = (row + whole * moved - approached * last) / (whole - approached)
-            row[:] = limit_command(wanted, last, limits.low, limits.high, limits.rate, self.period)[
-                0
-            ]
+        rows, most = (added + whole * moved) / (whole - approached), limits.rate * self.period
+        for row in rows:
+            if approached:
+                row -= approached / (whole - approached) * last
+            np.minimum(row, last + most, out=row)
+            np.maximum(row, last - most, out=row)
+            np.minimum(row, limits.high, out=row)
+            np.maximum(row, limits.low, out=row)
             last = row
-        return np.vstack((commands, np.repeat(added, _HELD_TICKS, axis=0)))
+        return np.vstack((commands, np.repeat(rows, _HELD_TICKS, axis=0)))
 
     def _moved_by(self, newest: np.ndarray) -> np.ndarray:
         """(m,) the mean of what was found in the last answers, of which `newest` is one."""
