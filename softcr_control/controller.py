@@ -55,6 +55,9 @@ _SEEN_BY_VALVES = 0.0035
 the valves to begin [s]."""
 _REST_TIME = 0.5  # over which a last packet leads chambers to no pressure [s]
 _JUDGED = 3  # answers: where most of them come too late or too rarely for any plan, none is sent
+_LATE = 3
+"""Periods for which answers come too late before that counts: an estimator that stopped answers in
+a moment all that it has missed."""
 _RAREST = 4.5  # ticks from an answer to the next one, as a rule
 _PLAYED = 0.5
 """Share of a plan that may be played before the next one comes, for robots of several segments: the
@@ -356,11 +359,14 @@ class ControllerBlock(BlockBase):
         return [self._packet(now, (self._rest if planned is None else planned)[None])]
 
     def idle(self, now: int, why: str) -> Iterable[Output]:
-        """A packet that leads the robot to rest; where it begins the controller starts afresh. In
-        lock-step, where the plant waits for every answer, what is left of it is sent again."""
+        """A packet that leads the robot to rest, where the controller starts afresh; if inputs are
+        overdue, not before the last packet has run out. In lock-step, where the plant waits for
+        every answer, what is left of it is sent again."""
         if self._venting and self.settings.lockstep and why != "stopped":
             left = self._to_rest.commands[np.array(self._to_rest.due) >= self._due(now)]
             return [self._packet(now, left if len(left) else self._to_rest.commands[-1:])]
+        if why == OVERDUE and not self.settings.lockstep and now < self._played.runs_out:
+            return []
         waits = self._waits and (why == "stopped" or not self._others)
         if self._venting or waits or not self.settings.sends:
             return []
@@ -501,10 +507,13 @@ class ControllerBlock(BlockBase):
         is then led to rest, and answers are made, but not sent, until they are in time again."""
         last = list(self._latencies)[-_JUDGED:]
         late = sum(age > self._latest for age in last)
+        came = self._answered[-1] + round(1e9 * last[-1])
+        self._late_since = min(self._late_since or came, came) if late else None
+        lasts = late > len(last) // 2 and came - (self._late_since or came) > _LATE * self._period
         rare = len(self._answered) > _JUDGED and self._apart > self._rarest
         stopped = self._stopped
         if not self._too_late:
-            self._too_late = late > len(last) // 2 or rare or stopped > _STOPPED
+            self._too_late = lasts or rare or stopped > _STOPPED
         elif late == 0 and self._apart < _AGAIN * self._rarest and not stopped:
             self._too_late = False
 
@@ -650,6 +659,7 @@ class ControllerBlock(BlockBase):
         self._astray, self._compared, self._held = False, 0, None
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
         self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
+        self._late_since: int | None = None  # when the first of late answers came [ns]
         self._reach = 0.0  # from an estimate to where the packet that answers it ends [s]
         self.every, self.left_out = 1, False
         self._delay, self._last_age = self.settings.least_delay, 0.0

@@ -250,12 +250,13 @@ def test_a_vent_is_one_packet_along_a_ramp_and_begins_the_controller_anew_once(a
     controller.answer = np.full((8, 3), 5e3)
     ticked(block)
     resets = controller.resets
-    packet = packet_of(block.idle(stamp_of(3), "inputs overdue"), stamp_of(3))
+    assert block.idle(stamp_of(9), "inputs overdue") == []  # the last packet has not run out
+    packet = packet_of(block.idle(stamp_of(11), "inputs overdue"), stamp_of(11))
     # from what is played to nothing within half a second, evenly, from the due tick on
     falling = 5e3 * (1 - np.arange(1, 36) / 35)
     assert packet.commands == pytest.approx(np.tile(falling[:, None], 3), abs=1e-9)
-    assert in_periods(packet, 3) == pytest.approx(1 + np.arange(35), abs=1e-5)
-    for cycle in (4, 5, 9):
+    assert in_periods(packet, 11) == pytest.approx(1 + np.arange(35), abs=1e-5)
+    for cycle in (12, 13, 17):
         assert block.idle(stamp_of(cycle), "inputs overdue") == []
     assert controller.resets == resets + 1
     assert block.describe()["vents"] == 1

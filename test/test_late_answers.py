@@ -47,16 +47,18 @@ def learned(monkeypatch):
     return Learned(monkeypatch)
 
 
-def run(computing, seconds=SECONDS):
+def run(computing, seconds=SECONDS, estimating=None):
     """(times (T,) [s], tips (T, 3), reference tips (T, 3) [m], commands played (T, 3) [Pa], the
-    controller's block) of the shipped system with a controller that computes for so long."""
+    controller's block) of the shipped system with a controller that computes for so long, and an
+    estimator."""
     options = SimulationOptions(
         robot="licher2025", controller="rod_mpc", seed=1, duration=seconds, mode="wall",
         roles={"plant": {"plant_errors": "same_structure"}},
     )  # fmt: skip
     system = simulation_system(options, "none")
+    taking = {system.controller: computing, "estimator": estimating}
     parts = tuple(
-        replace(part, computing=computing) if part.name == system.controller else part
+        replace(part, computing=taking.get(part.name) or part.computing)
         for part in system.parts
         if part.name != "recorder"
     )
@@ -123,6 +125,14 @@ def test_a_controller_that_stops_again_and_again_on_an_unknown_motion_is_led_to_
     assert speeds.max() < 1.5 * wanted.max()
     assert block.describe()["vents"] == 2  # and when the run ends
     assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 5.0].max() < 4.0
+
+
+def test_an_estimator_that_stops_is_bridged_by_the_last_packet():
+    """Nor do the estimates count that it makes up for in a moment, too old for any plan."""
+    stopped = Computing(0.002, stops=(Stop(seconds=0.3, at=1.5),))
+    times, tips, aims, _, block = run(Computing(0.002), estimating=stopped)
+    assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 1.0].max() < 10.0
+    assert block.describe()["vents"] == 1  # when the run ends
 
 
 def test_answers_later_than_any_plan_lead_the_robot_to_rest_and_say_so():
