@@ -147,6 +147,7 @@ class ControllerBlock(BlockBase):
     _compared: int
     _held: np.ndarray | None
     _too_late: bool
+    _late_since: int | None
     _fallbacks: int
     _clipped: int
     _vents: int
@@ -659,7 +660,7 @@ class ControllerBlock(BlockBase):
         self._astray, self._compared, self._held = False, 0, None
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
         self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
-        self._late_since: int | None = None  # when the first of late answers came [ns]
+        self._late_since = None  # when the first of late answers came [ns]
         self._reach = 0.0  # from an estimate to where the packet that answers it ends [s]
         self.every, self.left_out = 1, False
         self._delay, self._last_age = self.settings.least_delay, 0.0
