@@ -31,7 +31,7 @@ from softcr_models.plugins import Place, made
 from softcr_models.robots.robot import kind_of
 from softcr_models.tip_offset import TIP_OFFSET, tip_offset
 from softcr_runtime.blocks.block import OVERDUE, BlockBase, Input, Output, Samples
-from softcr_runtime.blocks.command_packets import LATEST, CommandPacket, PacketPlayer
+from softcr_runtime.blocks.command_packets import FARTHEST, LATEST, CommandPacket, PacketPlayer
 from softcr_runtime.blocks.command_swings import SWINGS, SwingWatch
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import Pose, StateEstimate, TipEstimate
@@ -675,8 +675,9 @@ def _nothing(packets: Iterable[CommandPacket]) -> None:
 
 
 def _inputs_from(now: int, period: int, packet: CommandPacket) -> np.ndarray:
-    """(K, m) the inputs of a packet that are known from a time on, a period apart [ns]."""
-    times = np.arange(now, packet.due[-1] + 1, period)
+    """(K, m) the inputs of a packet that are known from a time on, a period apart [ns]; no more of
+    them than a packet may reach."""
+    times = np.arange(now, min(packet.due[-1], now + round(1e9 * FARTHEST)) + 1, period)
     columns = [np.interp(times, packet.due, column) for column in packet.commands.T]
     return np.stack(columns, axis=1)
 

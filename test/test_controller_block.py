@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from softcr_control.controller import ControllerBlock
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_models import load_robot
+from softcr_runtime.blocks.command_packets import FARTHEST, CommandPacket
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
 
@@ -380,3 +381,16 @@ def test_what_somebody_holds_is_planned_from_until_commands_are_played_again(ask
             assert seen is None
         assert packet.due[0] == stamp_of(cycle) + period
     controller.answer = np.full(3, 1e5)
+
+
+def test_known_inputs_are_taken_as_far_as_a_packet_may_reach(asked):
+    """However far a message says they reach; between its times they are linear."""
+    block, controller = asked
+    block.reset()
+    due = (stamp_of(4), stamp_of(8), 2**62)
+    packet = CommandPacket(due, np.outer([1.0, 5.0, 5.0], np.ones(3)))
+    known = Sample("pressure/reference", stamp_of(4), packet, 0.0)
+    block.tick(stamp_of(5), samples_of(block, 5) | {"pressure/reference": known})
+    inputs = controller.seen[-1].reference.inputs
+    assert inputs[:4] == pytest.approx(np.outer([2.0, 3.0, 4.0, 5.0], np.ones(3)), abs=1e-6)
+    assert len(inputs) == pytest.approx(FARTHEST / PERIOD, abs=2)
