@@ -9,16 +9,15 @@ what it lets through is what is published. Without estimate or reference a last 
 robot to rest.
 """
 
-import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, Field
 
+from softcr_control.answer_times import AnswerTimes
 from softcr_control.command import Command
 from softcr_control.command_limits import limit_command
 from softcr_control.controller_file import controller_settings, defaults_on, named_settings
@@ -48,28 +47,17 @@ from softcr_runtime.settings.plugin_settings import (
 )
 from softcr_runtime.wire.robot_topics import inputs_of, reference_topic, robot_topics, states_topic
 
-_LATENCIES_KEPT = 70  # answers, the latest of which is planned for
 _TOLERANCE = 0.02  # an answer must be there so long before its first command is due [periods]
 _SEEN_BY_VALVES = 0.0035
 """On the bench an answer must be there so much earlier: what the valves' node takes to see it, and
 the valves to begin [s]."""
 _REST_TIME = 0.5  # over which a last packet leads chambers to no pressure [s]
-_JUDGED = 3  # answers: where most of them come too late or too rarely for any plan, none is sent
-_LATE = 3
-"""Periods for which answers come too late before that counts: an estimator that stopped answers in
-a moment all that it has missed."""
 _RAREST = 4.5  # ticks from an answer to the next one, as a rule
 _PLAYED = 0.5
 """Share of a plan that may be played before the next one comes, for robots of several segments: the
 tip does not show how these move against each other, and that grows where the ends of plans, which
 are made without regard for what follows, are played. The arm of two segments is thrown by plans of
 7 ticks of which 4 are played, and is not by plans of 8."""
-_AGAIN = 0.8  # of this, and answers are sent again
-_STOPPED = 0.25  # of a second without a planned command: more, and the robot is led to rest [s]
-_PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
-_ALWAYS = 0.9  # share of them that is longer: chance alone does not make a controller slower
-_SOON = 0.8  # of fewer periods an answer takes, and fewer ticks are left out
-_MOST_TICKS = 4  # from an answer to the next one
 _ASTRAY = 0.05
 """Share of an input's range by which what is played may differ from the commands that were sent;
 beyond it, twice in a row, somebody holds or vents, and the controller plans from there."""
@@ -137,7 +125,6 @@ class ControllerBlock(BlockBase):
     name = "controller"
     Settings = ControllerBlockSettings
     kinds = None
-    _delay: int
     _to_rest: CommandPacket
     _venting: bool
     _sent: np.ndarray
@@ -146,8 +133,6 @@ class ControllerBlock(BlockBase):
     _astray: bool
     _compared: int
     _held: np.ndarray | None
-    _too_late: bool
-    _late_since: int | None
     _fallbacks: int
     _clipped: int
     _vents: int
@@ -211,7 +196,8 @@ class ControllerBlock(BlockBase):
         self.intervals = None if rod is None else rod.intervals
         self._period = round(1e9 * settings.period)  # [ns]
         early = _SEEN_BY_VALVES if settings.resampled else 0.0
-        self._early = early / settings.period + _TOLERANCE  # [periods]
+        early = early / settings.period + _TOLERANCE  # [periods]
+        self._times = AnswerTimes(settings.period, settings.least_delay, early, self._rarest)
         self._forget()
 
     @classmethod
@@ -312,7 +298,7 @@ class ControllerBlock(BlockBase):
             return []
         if self._sent_topic in samples:
             self._compare(samples[self._sent_topic])
-        self.left_out = self._is_left_out(now)
+        self.left_out = not self.settings.lockstep and self._times.leaves_out(now)
         if self.left_out:
             return []
         rows = samples[self._wanted].value
@@ -325,8 +311,8 @@ class ControllerBlock(BlockBase):
             rows.stamp * 1e-9, rows.period, rows.states, aim, as_rotations(rows.tip_orientations)
         )
         observation = self._observation(estimate, reference, inputs)
-        stands = self._played.runs_out + LATEST * self._period < now and bool(self._answered)
-        if self._venting and not self._too_late:
+        stands = self._times.begun and self._played.runs_out + LATEST * self._period < now
+        if self._venting and not self._times.too_late:
             self._start_afresh(now)
         if self._venting or self._held is not None or stands:
             pose = observation.output(TIP) if observation.tip is None else observation.tip
@@ -338,16 +324,18 @@ class ControllerBlock(BlockBase):
             known = _inputs_from(now, self._period, samples[self._inputs_topic].value)
             reference = replace(reference, inputs=known)
         observation = replace(observation, reference=reference)
-        self._note_stop(now)
         answer = self.controller.command(observation)
         plan = self._limited(answer.plan if isinstance(answer, Command) else answer, now)
-        self._answered.append(now)
+        if not self.settings.lockstep:  # there every answer is in time, however long it took
+            self._times.answered(now)
         if isinstance(answer, Command):
             self._fallbacks += answer.fallback
             if answer.candidates is not None:
                 self._candidates[answer.candidates] += 1
         self._swings |= self._watch.swings(1e-9 * now, plan[0])
-        if self._too_late or self._swings:  # what is computed tells when answers are in time again
+        if (
+            self._times.too_late or self._swings
+        ):  # what is computed tells when answers are in time again
             return self.idle(now, "too late")
         self._venting = False
         return [self._packet(now, plan)]
@@ -390,16 +378,9 @@ class ControllerBlock(BlockBase):
         """See BlockBase; when the next answers are due follows from how late these were."""
         if not self._answers or self.left_out:
             return
-        self._latencies.append(age)
-        if not self.settings.lockstep:  # there every answer is in time, however long it took
-            self._last_age = age
-            # a stall is nothing that could be planned for
-            usual = [age for age in self._latencies if age <= self._latest] or [self._latest]
-            ticks = 1 + int(max(*usual, 0.0) / self.settings.period + self._early)
-            self._delay = min(max(ticks, self.settings.least_delay), MAXIMUM_DELAY)
-            if len(self._answered) > 1:
-                self._judge()
-                self._pace()
+        if not self.settings.lockstep:
+            self._times.came(age)
+            self.every = self._times.every
 
     def describe(self) -> dict[str, Any]:
         settings = self.settings
@@ -410,7 +391,7 @@ class ControllerBlock(BlockBase):
             "vents": self._vents,
             "clipped": self._clipped,
             "fallbacks": self._fallbacks,
-            "delay": self._delay,
+            "delay": self._times.delay,
             "every": self.every,
             "hand_over": self._state_of_exchange,
             "predictions": counts_and_warnings(self.model)[0],
@@ -426,13 +407,15 @@ class ControllerBlock(BlockBase):
         missing = self._venting and self._why == OVERDUE
         lines = ["estimate or reference is missing: vented"] if missing else []
         lines += [f"{self.title}.command: {SWINGS}: the robot is led to rest"] * self._swings
-        return [*lines, *self._late(), *counts_and_warnings(self.model)[1]]
+        if self._times.too_late:
+            lines.append(f"{self.title}.command: {self._times.line}")
+        return [*lines, *counts_and_warnings(self.model)[1]]
 
     # --- inside -----------------------------------------------------------------------------
 
     def _due(self, now: int) -> int:
         """When an answer to an estimate begins to count [ns]."""
-        return now + self._delay * self._period
+        return now + self._times.delay * self._period
 
     def _planned(self, now: int, ticks: int) -> np.ndarray | None:
         """(m,) the command of the packets before in the tick in which an answer to an estimate
@@ -444,7 +427,7 @@ class ControllerBlock(BlockBase):
         packet = CommandPacket.regular(self._due(now), self._period, plan)
         if len(plan) > BRIDGED:  # commands beyond the horizon are held
             packet = packet.without_repetitions
-        self._reach = 1e-9 * (packet.due[-1] + self._period - now)
+        self._times.sent(now, packet.due[-1] + self._period)
         self._remember(packet, now)
         return Output(self._plans, now, packet)
 
@@ -495,64 +478,6 @@ class ControllerBlock(BlockBase):
             self._remember(packet, packet.due[0])
         getattr(self.controller, "take_over", _nothing)(packets)
 
-    def _note_stop(self, now: int) -> None:
-        """How long there was no planned command before an estimate, of more than answers are apart
-        as a rule."""
-        if self._answered and not self.settings.lockstep:
-            stopped = 1e-9 * (now - self._answered[-1]) - max(self._reach, self._rarest)
-            if stopped > 0.0:
-                self._stops.append((now, stopped))
-
-    def _judge(self) -> None:
-        """Whether answers come too late, too rarely or after too many stops for any plan. The robot
-        is then led to rest, and answers are made, but not sent, until they are in time again."""
-        last = list(self._latencies)[-_JUDGED:]
-        late = sum(age > self._latest for age in last)
-        came = self._answered[-1] + round(1e9 * last[-1])
-        self._late_since = min(self._late_since or came, came) if late else None
-        lasts = late > len(last) // 2 and came - (self._late_since or came) > _LATE * self._period
-        rare = len(self._answered) > _JUDGED and self._apart > self._rarest
-        stopped = self._stopped
-        if not self._too_late:
-            self._too_late = lasts or rare or stopped > _STOPPED
-        elif late == 0 and self._apart < _AGAIN * self._rarest and not stopped:
-            self._too_late = False
-
-    def _is_left_out(self, now: int) -> bool:
-        """Whether an estimate is not answered because answers take longer than a tick."""
-        if self.every == 1 or not self._answered or self.settings.lockstep:
-            return False
-        return bool(now - self._answered[-1] < (self.every - 0.5) * self._period)
-
-    def _pace(self) -> None:
-        """Answer every second, third, fourth estimate where answers take so long. A plan is then
-        followed as far as it was meant to be, instead of as far as chance has it."""
-        stamps, period = self._answered, self.settings.period
-        if len(stamps) <= _PACED or self._too_late:
-            return
-        longest = (self.every + 0.5) * self._period
-        gaps = [later - stamp > longest for stamp, later in itertools.pairwise(stamps)]
-        if self.every < _MOST_TICKS and sum(gaps) > _ALWAYS * len(gaps):
-            self.every += 1
-        elif self.every > 1 and max(self._latencies) < _SOON * (self.every - 1) * period:
-            self.every -= 1
-        else:
-            return
-        self._answered.clear()
-
-    @property
-    def _apart(self) -> float:
-        """From an answer to the next one, as a rule: the median of the last ones [s]."""
-        stamps = list(self._answered)[-_JUDGED - 1 :]
-        gaps = [later - stamp for stamp, later in itertools.pairwise(stamps)]
-        return 1e-9 * median(gaps)
-
-    @property
-    def _stopped(self) -> float:
-        """How long there was no planned command, of the last second [s]."""
-        now = self._answered[-1]
-        return sum(stopped for stamp, stopped in self._stops if now - stamp < 1e9)
-
     @property
     def _rarest(self) -> float:
         """The largest of this that a loop of plans bears [s]; stamps are no whole periods apart."""
@@ -560,24 +485,6 @@ class ControllerBlock(BlockBase):
         if planned is not None and len(getattr(self.robot, "segments", ())) > 1:
             most = min(most, _PLAYED * planned + 0.25)
         return most * self.settings.period
-
-    @property
-    def _latest(self) -> float:
-        """Age of the latest answers that can be planned for [s]."""
-        return (MAXIMUM_DELAY - self._early) * self.settings.period
-
-    def _late(self) -> list[str]:
-        """A line where answers come later, or more rarely, than any plan can be for."""
-        if not self._too_late:
-            return []
-        usual = median(list(self._latencies)[-_JUDGED:])
-        return [
-            f"{self.title}.command: answers are {1e3 * usual:.0f} ms old and "
-            f"{1e3 * self._apart:.0f} ms apart, must be at most "
-            f"{1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms, and none was there for "
-            f"{1e3 * self._stopped:.0f} ms of a second, must be at most {1e3 * _STOPPED:.0f} ms: "
-            "the robot is led to rest"
-        ]
 
     def _measured(self, estimate: Any, sample: Sample | None) -> np.ndarray:
         """(m,) inputs that the estimate was made with; those of a sample where a tip leads."""
@@ -605,8 +512,8 @@ class ControllerBlock(BlockBase):
             reference=reference,
             inputs=inputs,
             model=self.model,
-            delay=self._delay,
-            last_age=self._last_age,
+            delay=self._times.delay,
+            last_age=self._times.last_age,
             held=self._held,
             tip=tip,
             budget=self.budget,
@@ -655,18 +562,13 @@ class ControllerBlock(BlockBase):
     def _forget(self) -> None:
         self._sent, self._approach = self._rest, Approach()
         self._played = PacketPlayer(self._period)
-        self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        self._times.reset()
         self._watch, self._swings = SwingWatch(self.model.inputs.range), False
         self._astray, self._compared, self._held = False, 0, None
-        self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
-        self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
-        self._late_since = None  # when the first of late answers came [ns]
-        self._reach = 0.0  # from an estimate to where the packet that answers it ends [s]
         self.every, self.left_out = 1, False
-        self._delay, self._last_age = self.settings.least_delay, 0.0
         self._clipped = self._fallbacks = self._vents = 0
         self._candidates: Counter[int] = Counter()  # answers, by how many each looked at
-        self._venting, self._too_late, self._answers = False, False, True
+        self._venting, self._answers = False, True
         self._why = ""
 
 

@@ -12,6 +12,7 @@ from softcr_runtime.blocks.join import Tick
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.tick_records import (
     ACTION,
+    END,
     IDLE,
     RESET,
     TICK,
@@ -28,7 +29,7 @@ stamps = st.integers(NOW - 10**9, NOW + 10**9)
 ages = st.one_of(st.just(math.nan), st.floats(0.0, 1.0))
 records = st.builds(
     TickRecord,
-    st.sampled_from([TICK, IDLE, RESET, ACTION, ACTION + 2]),
+    st.sampled_from([END, TICK, IDLE, RESET, ACTION, ACTION + 2]),
     stamps,
     ages,
     st.dictionaries(st.sampled_from(TOPICS), st.tuples(stamps, stamps)),

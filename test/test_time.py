@@ -19,7 +19,7 @@ from softcr_papers.mehl2024.cc_block import CcEstimatorBlock
 from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.tick_records import (
-    IDLE,
+    END,
     JUMP,
     RESET,
     TICK,
@@ -355,7 +355,7 @@ def test_a_node_begins_anew_when_the_system_clock_is_set(world, monkeypatch, ste
     rest.until(lambda: JUMP in [r.event for r in rest.records], "the record of it")
     events = [record.event for record in rest.records]
     assert events[0] == RESET
-    assert events[events.index(JUMP) - 1] == IDLE
+    assert events[events.index(JUMP) - 1] == END
     jump = rest.records[events.index(JUMP)]
     assert jump.age == pytest.approx(step, abs=0.05)
 

@@ -26,9 +26,10 @@ from softcr_runtime.wire.messages import (
 )
 
 TOPIC = "ticks"
-CHANGE, JUMP, TICK, IDLE, RESET, ACTION = range(-2, 4)
-"""Events: a change of live parameters, time jumped, a tick, `idle`, `reset`, an action; the number
-of the action is added to the last."""
+END, CHANGE, JUMP, TICK, IDLE, RESET, ACTION = range(-3, 4)
+"""Events: `idle` because the block stops or time jumps, a change of live parameters, time jumped, a
+tick, `idle` because inputs are overdue, `reset`, an action; the number of the action is added to
+the last."""
 
 _PARAMETER = "parameter "  # before its name, in the name of a field
 _EFFORT = "effort"  # a field that is there where some tick had a limited budget
@@ -42,7 +43,7 @@ class TickRecord:
     """One event of a block.
 
     Attributes:
-        event: CHANGE, JUMP, TICK, IDLE, RESET, or ACTION + number.
+        event: END, CHANGE, JUMP, TICK, IDLE, RESET, or ACTION + number.
         stamp: of the tick; of an idle event, the one that was given to the block; of a change, that
             of the tick before it [ns].
         age: of the answer when it was ready [s]; NaN where there is none; of a jump, by how

@@ -33,7 +33,7 @@ from softcr_runtime.blocks.guard import Guard, Unguarded
 from softcr_runtime.blocks.join import Join, Tick
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.system import Computing, Missing, Part, System, Wire
-from softcr_runtime.blocks.tick_records import ACTION, IDLE, RESET, TickRecord, record_of
+from softcr_runtime.blocks.tick_records import ACTION, END, IDLE, RESET, TickRecord, record_of
 
 
 class Processor:
@@ -404,7 +404,7 @@ class VirtualExecutor:
     def _idle(self, each: Running, why: str) -> None:
         stamp = each.last_stamp + 1 if each.lockstep else self.now
         outputs = each.guard.idle(stamp, why)
-        self._note_event(each, IDLE, stamp)
+        self._note_event(each, IDLE if why == OVERDUE else END, stamp)
         self._send(each, outputs)
 
     # --- inside -----------------------------------------------------------------------------

@@ -12,12 +12,21 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from softcr_models.errors import UserError
-from softcr_runtime.blocks.block import CLOCK, BlockBase, Input, Output
+from softcr_runtime.blocks.block import CLOCK, OVERDUE, BlockBase, Input, Output
 from softcr_runtime.blocks.budget import recorded_budget
 from softcr_runtime.blocks.guard import Guard
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.tick_grid import between
-from softcr_runtime.blocks.tick_records import ACTION, CHANGE, IDLE, JUMP, RESET, TICK, TickRecord
+from softcr_runtime.blocks.tick_records import (
+    ACTION,
+    CHANGE,
+    END,
+    IDLE,
+    JUMP,
+    RESET,
+    TICK,
+    TickRecord,
+)
 from softcr_runtime.settings.node_settings import (
     NodeSettings,
     build_settings,
@@ -109,8 +118,9 @@ class ReplayedBlock:
         assert record is not None  # who asks has looked at `stamp`
         if record.event == TICK:
             outputs = self._tick(record)
-        elif record.event == IDLE:
-            outputs = self._guard.idle(record.stamp, "inputs overdue")
+        elif record.event in (IDLE, END):
+            why = OVERDUE if record.event == IDLE else "stopped"
+            outputs = self._guard.idle(record.stamp, why)
         elif record.event == JUMP:
             self._guard.time_jumped(record.age)
             outputs = []

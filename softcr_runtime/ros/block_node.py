@@ -28,6 +28,7 @@ from softcr_runtime.blocks.tick_grid import TickGrid
 from softcr_runtime.blocks.tick_records import (
     ACTION,
     CHANGE,
+    END,
     IDLE,
     JUMP,
     RESET,
@@ -291,7 +292,7 @@ class BlockNode(LoopNode):
         if not self.settings.lockstep:  # a clock that stands still must not make a vent stale
             stamp = max(stamp, self.now())
         outputs = self._guard.idle(stamp, why)
-        self._note(TickRecord(IDLE, stamp))
+        self._note(TickRecord(IDLE if why == OVERDUE else END, stamp))
         self._publish(outputs)
 
     def _publish(self, outputs: Iterable[Output]) -> None:
