@@ -52,8 +52,11 @@ LATER = {
     "test_rod_cuda",
     "test_ros_commands",
     "test_ros_context",
+    "test_segments_dynamics",  # these two test the oracles of test_segments_rod
+    "test_segments_statics",
     "test_sensor_nodes",
     "test_several_robots",
+    "test_study_bench_timing",
     "test_study_koopman",
     "test_study_tracking",
     "test_study_workers",

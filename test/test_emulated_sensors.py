@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.bench import LIMITS, MEASURED, Bench, station
+from kit.refusals import one_line
 
 from softcr_hardware.emulation.actuator import EmulatedActuator
 from softcr_hardware.emulation.chambers import ChamberErrors
@@ -81,9 +82,8 @@ def test_a_fault_is_typed_with_its_number_and_unit(line, value, within):
 )
 def test_what_cannot_be_typed_is_one_line_and_changes_nothing(line, says):
     made = sensors()
-    with pytest.raises(UserError, match=says) as refused:
+    with one_line(says):
         typed(made, line)
-    assert "\n" not in str(refused.value)
     assert not made.lying
 
 
@@ -317,7 +317,9 @@ def test_a_typed_fault_vents_behind_the_real_driver(line):
     took, reason = bench.fail(command=command, within=within)
     assert took <= within
     assert says in reason
-    assert bench.peak <= LIMITS.maximum + 5e3 + 100.0
+    # a sensor that lies brings no more air in than its command and what a guard needs to see it
+    lies = line.split()[1] not in ("valve", "leak", "0.01")
+    assert bench.peak <= (75e3 if lies else LIMITS.maximum + 5e3 + 100.0)
 
 
 # what no software need see within 6 s, and what the true pressure then is at most

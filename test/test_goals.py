@@ -343,15 +343,6 @@ def test_a_new_goal_on_the_way_and_a_cancelled_one_make_no_jump(desk):
     assert change <= 2.5 * 0.25
 
 
-def test_a_path_goes_through_all_of_its_points(desk):
-    points = (0.01, 0.0, 0.165), (0.01, 0.01, 0.17), (0.0, 0.0, 0.175)
-    desk.tick(path=goal_at(*points))
-    desk.block.act("go")
-    desk.tick().until("idle")
-    for point in points:
-        assert np.linalg.norm(np.array(desk.tips) - point, axis=1).min() < 1e-3
-
-
 def test_a_stream_is_followed_and_a_silent_one_lets_the_tip_stand(desk):
     with pytest.raises(UserError, match="nothing comes on reference/tip"):
         desk.block.act("follow")

@@ -280,24 +280,9 @@ def mcap_file(path: Path, size: int, told: int | None = None, chunks: int = 1) -
     return path
 
 
-def message_bomb(folder: Path) -> Path:
-    return mcap_file(folder / "a.mcap", 200 * MEBI)
-
-
-def chunk_bomb(folder: Path) -> Path:
-    return mcap_file(folder / "a.mcap", 3 << 30)
-
-
-def lying_bomb(folder: Path) -> Path:
-    return mcap_file(folder / "a.mcap", 1 << 30, told=1000)
-
-
-def claimed(folder: Path) -> Path:
-    return mcap_file(folder / "a.mcap", 100, told=1 << 60)
-
-
-def many_bombs(folder: Path) -> Path:
-    return mcap_file(folder / "a.mcap", 200 * MEBI, chunks=20)
+def bomb(size: int, **more: int):
+    """What makes a file of such chunks in a folder."""
+    return lambda folder: mcap_file(folder / "a.mcap", size, **more)
 
 
 def file_bomb(folder: Path) -> Path:
@@ -390,16 +375,14 @@ def endless_device(folder: Path) -> Path:
     return folder
 
 
-def deep_system(folder: Path) -> Path:
-    bag = metadata(folder, "")
-    (folder / "system.json").write_text("[" * 200_000)
-    return bag
+def odd_system(content: str):
+    """What makes a bag beside a record of its run that holds something else."""
 
+    def made(folder: Path) -> Path:
+        (folder / "system.json").write_text(content)
+        return metadata(folder, "")
 
-def odd_system(folder: Path) -> Path:
-    bag = metadata(folder, "")
-    (folder / "system.json").write_text('{"deaths": [5, {"node": []}], "error": [1e400]}')
-    return bag
+    return made
 
 
 def said(values: dict[str, str], name: str = "simulator: loop") -> OfflineBag:
@@ -453,11 +436,11 @@ def other_type(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("made", "line"),
     [
-        (message_bomb, "has 200 MiB, allowed are 32 MiB"),
-        (chunk_bomb, "unpacks to 3.0 GiB, allowed are 256 MiB"),
-        (lying_bomb, "0 messages"),
-        (claimed, "allowed are 256 MiB"),
-        (many_bombs, "unpacks to more than a file of its size may hold"),
+        (bomb(200 * MEBI), "has 200 MiB, allowed are 32 MiB"),
+        (bomb(3 << 30), "unpacks to 3.0 GiB, allowed are 256 MiB"),
+        (bomb(1 << 30, told=1000), "0 messages"),
+        (bomb(100, told=1 << 60), "allowed are 256 MiB"),
+        (bomb(200 * MEBI, chunks=20), "unpacks to more than a file of its size may hold"),
         (file_bomb, "unpacks to more than a file of its size may hold"),
         (endless_views, "topics is not a table"),
         (computed_column, "messages has computed columns"),
@@ -468,8 +451,8 @@ def other_type(folder: Path) -> Path:
         (metadata_pipe, ""),
         (pipe, "no .mcap or .db3 file"),
         (endless_device, "no .mcap or .db3 file"),
-        (deep_system, ""),
-        (odd_system, ""),
+        (odd_system("[" * 200_000), ""),
+        (odd_system('{"deaths": [5, {"node": []}], "error": [1e400]}'), ""),
         (deep_values, "left out what simulator said of itself: settings"),
         (wrong_values, "left out what simulator said of itself: "),
         (wide_values, "of themselves, allowed are 4194304"),

@@ -137,6 +137,7 @@ def run(folder, *words):
     )  # fmt: skip
 
 
+@pytest.mark.later
 def test_a_kind_of_an_installed_package_runs_in_closed_loop(tmp_path):
     words = ["up", "simulation", "--robot", str(tmp_path / "mine.yaml"), "--mode", "virtual"]
     words += ["--duration", "4", "--controller", "rod_mpc", "--reference", "setpoint"]

@@ -32,7 +32,7 @@ def test_noise_alone_is_next_to_no_error():
     assert np.min(found) > -1e-18
 
 
-@pytest.mark.parametrize("count", [400, 2000])
+@pytest.mark.parametrize("count", [400, pytest.param(2000, marks=pytest.mark.later)])
 def test_what_may_be_missed_is_as_large_as_the_deviation_of_the_mean(count):
     """In one direction, so that the mean is a number, whose positive part is 0.4 deviations on the
     average; its deviation comes from the means of many runs."""

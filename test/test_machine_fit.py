@@ -4,6 +4,7 @@ import math
 import time
 
 import pytest
+from kit.refusals import one_line
 
 from softcr_models.errors import UserError
 from softcr_tools.running import machine_fit
@@ -63,9 +64,8 @@ def test_a_nempc_that_nobody_asked_for_gives_way(monkeypatch):
 def test_what_cannot_keep_up_is_refused_in_a_line_unless_told(monkeypatch, slow):
     options = wanted(controller="rod_mpc")
     told = machine(monkeypatch, **slow)
-    with pytest.raises(UserError, match=f"too slow: {next(iter(slow))}; .*--anyway") as refusal:
+    with one_line(f"too slow: {next(iter(slow))}; .*--anyway"):
         fit(options, told)
-    assert "\n" not in str(refusal.value)
     assert told == []
     assert fit(options, told, anyway=True) is options
     assert "does not keep up" in told[0]

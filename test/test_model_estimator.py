@@ -397,12 +397,19 @@ def test_refused_measurements_leave_the_estimator_as_it_was():
     for measurements, words in bad:
         with pytest.raises(EstimatorError, match=words):
             estimator.update(inputs, measurements, stamp)
-    with pytest.raises(EstimatorError, match="tensions"):
-        estimator.update(np.zeros(2), {}, stamp)
+    for wrong in (0.0, -1.0, np.nan, 100.0):
+        with pytest.raises(EstimatorError, match="stamp"):
+            estimator.update(inputs, {TIP: samples[TIP]}, wrong)
+    for wrong in (np.zeros(2), np.full(1, np.nan)):
+        with pytest.raises(EstimatorError, match="tensions"):
+            estimator.update(wrong, {}, stamp)
     with pytest.raises(EstimatorError, match="state"):
         estimator.start(inputs, stamp, np.zeros(3))
     found, expected = (e.update(inputs, {TIP: samples[TIP]}, stamp) for e in (estimator, reference))
     np.testing.assert_array_equal(found.state, expected.state)
+    np.testing.assert_array_equal(found.covariance, expected.covariance)
+    with pytest.raises(EstimatorError, match="stamp"):
+        estimator.update(inputs, {TIP: samples[TIP]}, stamp)
 
 
 @pytest.mark.parametrize("kind", FILTERS)

@@ -107,6 +107,7 @@ def test_the_shipped_network_keeps_what_its_card_says():
         assert good == 32
 
 
+@pytest.mark.later
 def test_the_loop_closes_on_the_surrogate(tmp_path):
     ways = models.ways()
     key = ("population 96", "nempc, network")

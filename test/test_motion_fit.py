@@ -152,6 +152,7 @@ def test_chambers_far_from_where_the_guess_has_them_are_found():
         assert fit.values[name] == pytest.approx(true[name], abs=0.03)
 
 
+@pytest.mark.later
 def test_gains_of_motors_are_in_their_spools():
     """A spool that is a fifth larger is one whose motor turns a fifth further."""
     robot = load_robot("asl_trunk")
@@ -168,6 +169,7 @@ def test_gains_of_motors_are_in_their_spools():
     assert np.abs(smaller - expected).max() > 1e-3
 
 
+@pytest.mark.later
 def test_true_starts_of_a_robot_with_motors():
     """What a rod recorded of itself is predicted from its own true starts."""
     robot = load_robot("asl_trunk")

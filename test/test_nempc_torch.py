@@ -31,7 +31,6 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.surrogate.folded import FoldedNetwork
 from softcr_models.surrogate.prediction import SurrogatePrediction
 from softcr_models.surrogate.tip_poses import TipPoses
-from softcr_studies.loops.tracking_loop import FAST, reference_of, run_loop
 
 ROBOT = load_robot("licher2025")
 PERIOD = 1 / 70
@@ -136,32 +135,6 @@ def test_the_same_candidates_have_the_same_best(motion, delay, seed):
     for name, value in arrays.cost_terms.items():
         assert tensors.cost_terms[name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
     assert tensors.cost == pytest.approx(arrays.cost, rel=1e-4)
-
-
-@pytest.mark.parametrize("options", [{}, {"segments": 2, "first_knot_fixed": True}])
-def test_a_population_finds_what_the_other_finds(motion, options):
-    """Other random numbers, another way to the polish's minimum: the same optimum."""
-    found = [
-        ask(make(kind, population=200, generations=20, **options), *asked(motion))
-        for kind in (Nempc, NempcTorch)
-    ]
-    arrays, tensors = (answer.cost for answer in found)
-    assert tensors == pytest.approx(arrays, rel=2e-3)
-    np.testing.assert_allclose(found[1].pressures, found[0].pressures, atol=1500.0)
-
-
-def test_the_closed_loop_tracks_as_well(monkeypatch):
-    """Plant of 20 intervals, filter on the rod, noise, lag and delay: experiment 4a, short."""
-    case = replace(FAST, duration=1.2)
-    source = reference_of(ROBOT, case)
-    errors = {}
-    for of_tensors in (False, True):
-        monkeypatch.setattr(SurrogatePrediction, "on_gpu", of_tensors)
-        told = {"model": "ddpinn", "population": 96}
-        run = run_loop(ROBOT, case, source, "nempc", (0, 0), parameters=told)
-        errors[of_tensors] = 1e3 * run["error"][42:].mean()
-    assert errors[True] < 1.2 * errors[False] + 0.05
-    assert errors[True] < 1.0  # mm
 
 
 # -- promises --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kit.refusals import one_line
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
@@ -41,7 +42,6 @@ def test_a_load_that_cannot_act_is_one_line(load, line, method):
         arguments = (np.zeros(6),)
     else:
         arguments = (rod.rest_state(), np.zeros(6), *((0.01,) if method == "step" else ()))
-    with pytest.raises(UserError) as told:
+    with one_line() as told:
         getattr(rod, method)(*arguments, **given)
     assert str(told.value).startswith(line)
-    assert "\n" not in str(told.value)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.refusals import one_line
 from mcap.reader import make_reader
 from rosbags.interfaces import (
     Qos,
@@ -212,11 +213,9 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "bag").mkdir()
     for place, reason in {"file/bag": "Not a directory", "bag": "exists already"}.items():
-        with pytest.raises(UserError) as caught:
+        with one_line(says=str(tmp_path / place)) as caught:
             BagRecording(tmp_path / place, [PRESSURE])
-        assert str(tmp_path / place) in str(caught.value)
         assert reason in str(caught.value)
-        assert "\n" not in str(caught.value)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["compressed", "plain"])

@@ -61,18 +61,6 @@ def test_any_wrong_shape_of_any_argument_is_refused_by_name(shape):
             MODEL.tip_poses(np.zeros((2, NX)), np.ones(shape))
 
 
-@settings(max_examples=25, deadline=None)
-@given(batch=st.integers(1, 20), one=st.booleans(), shared=st.booleans(), held=st.booleans())
-def test_one_row_serves_all(batch, one, shared, held):
-    states, parameters = np.zeros((1 if one else batch, NX)), NOMINAL[None]
-    parameters = parameters if shared else np.tile(parameters, (batch, 1))
-    begin = np.full((1 if held else batch, M), 2e4)
-    found = MODEL.step(states, begin, np.full((batch, M), 2e4), parameters, PERIOD)
-    assert found.shape == (batch, NX)
-    each = MODEL.step(np.zeros((1, NX)), begin[:1], begin[:1], NOMINAL[None], PERIOD)
-    assert found == pytest.approx(np.tile(each, (batch, 1)), rel=1e-9, abs=1e-12)
-
-
 @pytest.mark.parametrize("columns", [0, 1, 2, 4])
 def test_a_simulation_needs_a_pressure_for_each_chamber(columns):
     with pytest.raises(UserError, match=r"CosseratRod\.simulate: inputs of shape"):

@@ -15,6 +15,7 @@ from geometry_msgs.msg import PoseStamped
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.processes import until
+from kit.refusals import one_line
 from sensor_msgs.msg import PointCloud2, PointField
 from std_srvs.srv import SetBool, Trigger
 
@@ -390,10 +391,8 @@ def test_fields_are_filled_by_their_declared_types():
     ],
 )
 def test_a_wrong_field_is_one_line(message, word, part):
-    with pytest.raises(UserError) as told:
+    with one_line(says=part):
         fill(message, [word], "X")
-    assert part in str(told.value)
-    assert "\n" not in str(told.value)
 
 
 @given(st.integers(), st.sampled_from(["header.stamp.sec", "header.stamp.nanosec"]))

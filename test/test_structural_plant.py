@@ -274,18 +274,6 @@ def test_the_rod_plant_takes_its_errors_from_a_file():
     assert "plant_errors" not in usual.describe()
 
 
-@pytest.mark.parametrize("name", ["tendon_arm", "two_segments"])
-def test_the_presets_are_for_other_robots_too(name):
-    robot = load_robot(name)
-    plant = RodPlant(robot, RodPlantSettings(plant_errors="typical", intervals=4), 3)
-    plant.follow(0.3 * rod_inputs(robot).high)
-    plant.advance(0.05)
-    told = plant.describe()
-    assert told["plant_errors"]["length_factor"] == 1.01
-    assert "tip_mass_fraction: the robot's tip_mass is 0" in told["plant_errors_left_out"]
-    assert np.isfinite(plant.simulated.measure(1).true_tip_pose).all()
-
-
 def test_an_error_given_alone_counts_before_the_one_of_the_file():
     told = RodPlantSettings(
         plant_errors="typical", errors="tip_mass_factor=1.2, lever_factor=[1.05, 1, 1]", intervals=5

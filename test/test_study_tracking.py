@@ -169,16 +169,6 @@ def test_a_fixed_compliance_stays_what_the_file_says():
     assert run["true_compliance"] == pytest.approx(45.0)
 
 
-def test_an_arm_that_tendons_pull_is_tracked_too():
-    arm = load_robot("tendon_arm")
-    case = Case("arm", ReferenceSettings(), 1.5, plant_intervals=5, model_intervals=5)
-    run = run_loop(arm, case, reference_of(arm, case), "rod_mpc", (0, 0))
-    assert np.ptp(run["wanted"], axis=0).max() > 5e-3
-    assert run["error"][-30:].mean() < 5e-4
-    assert run["true_compliance"] == pytest.approx(0.95 * arm.bending_compliance)
-    assert len(np.unique(run["compliance"])) > 50  # it is estimated
-
-
 def test_a_short_search_for_the_compliance_makes_rows_and_a_bag(tmp_path):
     bag = tmp_path / "filter"
     cell = Cell(compliance.CASE, compliance.METHOD, 0, compliance.STUDY.settings(), bag)

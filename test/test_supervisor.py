@@ -308,17 +308,6 @@ def test_the_death_of_a_spare_node_is_told_and_the_run_goes_on(tmp_path, capfd):
     assert run.said[-4:].count("plant end") == 1
 
 
-def test_one_interrupt_ends_the_run_well(tmp_path, capfd):
-    run = Run(tmp_path, then=[("run_started", interrupt)])
-    assert run.outcome.exit_code == 0
-    assert capfd.readouterr().err == ""
-    assert run.said[6:12] == [
-        *("mover deactivate", "watcher deactivate", "plant deactivate"),
-        *("mover cleanup", "watcher cleanup", "plant cleanup"),
-    ]
-    assert run.record["ended_by"] == "interrupt"
-
-
 def test_two_interrupts_kill_what_hangs(tmp_path, capfd):
     then = [("run_started", interrupt), ("cleaned_up", interrupt)]
     run = Run(tmp_path, then=then, watcher="hangs")

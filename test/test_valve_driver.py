@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from kit.refusals import one_line
 
 from softcr_hardware.backoff import Backoff
 from softcr_hardware.emulation.actuator import EmulatedActuator
@@ -376,26 +377,6 @@ def test_each_fault_of_the_controller_has_a_named_end_state(kind):
         bench.enable()  # an operator may
 
 
-def test_silent_commands_are_held_then_vented_at_the_stated_ages():
-    bench = Bench().enable(8e4)
-    bench.controller.faults.kind = "off"
-    bench.run(2.0)
-    changes = [(change.time, change.after) for change in bench.driver.safety.transitions][1:]
-    assert [after for _, after in changes] == [Action.HOLD, Action.RAMP_TO_VENT, Action.VENT_NOW]
-    assert changes[1][0] - changes[0][0] == pytest.approx(0.4, abs=2 * DT)
-
-
-def test_a_controller_that_comes_back_soon_goes_on_after_a_hold():
-    bench = Bench().enable(8e4)
-    bench.controller.faults.kind = "off"
-    assert bench.run(0.2).decision.action == Action.HOLD
-    bench.controller.faults.kind, bench.command = "ok", np.full(3, 4e4)
-    sent = [bench.run(DT).sent[0] for _ in range(800)]
-    assert np.abs(np.diff(sent)).max() <= 2e6 * DT * 1.001  # no jump
-    assert sent[-1] == pytest.approx(4e4, abs=5.0)
-    assert bench.driver.report.decision.action == Action.NONE
-
-
 def test_every_reason_to_refuse_a_command_is_counted_and_refused_is_not_heard():
     judge = CommandJudge(SafetySettings(), ROBOT.pressure_limits, 3, PERIOD)
     one_is_none, one_is_high = np.full((4, 3), 5e4), np.full((4, 3), 5e4)
@@ -457,13 +438,6 @@ def test_packets_that_are_refused_are_counted_and_are_silence(reason):
     ]  # fmt: skip
     assert bench.driver.report.decision.reason == "commands silent"
     assert bench.bus.actuator.pressures.max() < 5e3
-
-
-def test_a_packet_of_another_number_of_chambers_is_refused():
-    bench = Bench().enable(5e4)
-    bench.driver.hear("command", bench.now, plan(bench.now, np.full((5, 2), 8e4)))
-    assert bench.driver.commands.refused == {"not a finite pressure for each chamber": 1}
-    assert bench.run(0.2).sent.max() < 5.001e4
 
 
 def test_a_packet_plays_its_commands_at_their_due_cycles_along_ramps():
@@ -543,9 +517,8 @@ def test_due_times_out_of_order_are_a_message_that_does_not_decode():
     node = SimpleNamespace(robot=ROBOT)
     packet = CommandPacket((10**9, 10**9 + 5, 10**9 + 5), np.zeros((3, 3)))
     message = plan_to_message(packet, ROBOT.chamber_names, 10**9)
-    with pytest.raises(MessageError, match=r"points\[2\].time_from_start .* must be after") as told:
+    with one_line(r"points\[2\].time_from_start .* must be after", MessageError):
         Valves._decoded_plan(node, message)
-    assert "\n" not in str(told.value)
 
 
 class Handed:
@@ -709,16 +682,6 @@ def test_other_safety_numbers_only_while_disarmed():
         bench.driver.use_safety(SafetySettings())
     bench.silent.add("command")
     assert bench.run(0.9).decision.action == Action.HOLD
-
-
-def test_a_wrong_sensor_keeps_the_valves_from_being_enabled():
-    bench = Bench()
-    bench.bus.faults.kind = "wrong"
-    bench.run(1.0)
-    bench.driver.enable()
-    decision = bench.run(0.01).decision
-    assert not decision.enabled
-    assert "chambers not empty" in decision.blockers
 
 
 def test_a_lost_bus_is_said_once_reopened_within_bounds_and_waits_for_the_operator():

@@ -580,27 +580,6 @@ def test_node_refuses_what_is_no_message_and_goes_on(viewer, rig):
     until(lambda: viewer.picture.stamp > rows, "more")
 
 
-def test_node_draws_for_rviz_while_somebody_looks(viewer, rig):
-    paths, arrays = [], []
-    rig.hear("estimate/shape", paths.append)
-    rig.hear("markers", arrays.append)
-    until(lambda: paths and arrays, "path and markers")
-    nodes = [(at.pose.position.x, at.pose.position.y, at.pose.position.z) for at in paths[-1].poses]
-    np.testing.assert_allclose(nodes[1:], arc(6, 0.9)[:, :3, 3], atol=1e-12)
-    assert paths[-1].header.frame_id == "base"
-    markers = {marker.ns: marker for marker in arrays[-1].markers}
-    rod, target, truth = markers["rod"], markers["target"], markers["truth"]
-    assert (rod.action, rod.type, len(rod.points)) == (
-        rod.ADD,
-        rod.LINE_STRIP,
-        6,
-    )  # nodes of the segment
-    assert rod.scale.x == pytest.approx(ROBOT.outer_diameter)
-    at = target.pose.position
-    np.testing.assert_allclose([at.x, at.y, at.z], arc(6, 0.7)[-1, :3, 3], atol=1e-12)
-    assert truth.action == truth.DELETE  # nobody simulates
-
-
 def test_node_leaves_rviz_to_the_node_visuals_where_that_draws(viewer, rig):
     arrays = []
     rig.hear("markers", arrays.append)

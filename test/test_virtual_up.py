@@ -164,6 +164,7 @@ def test_its_bag_comes_back_to_the_bit(runs, tmp_path):
         assert counts.identical == counts.compared == counts.recorded > 100
 
 
+@pytest.mark.later
 def test_a_bench_on_virtual_time_follows_and_loses_frames(tmp_path):
     words = ["rehearse", "--mode", "virtual", "--duration", "2", "--camera.missing", "3@1"]
     assert main([*words, "--results", str(tmp_path)]) == 0
@@ -172,6 +173,7 @@ def test_a_bench_on_virtual_time_follows_and_loses_frames(tmp_path):
     assert (tmp_path / "latest" / "report.html").exists()
 
 
+@pytest.mark.later
 def test_a_bench_on_virtual_time_that_vents_says_why(tmp_path, capsys):
     words = ["rehearse", "--mode", "virtual", "--duration", "2", "--camera.missing", "1000@1"]
     assert main([*words, "--results", str(tmp_path)]) == 1
@@ -213,6 +215,7 @@ class Mine:
 """
 
 
+@pytest.mark.later
 def test_ctrl_c_ends_a_run_with_its_bag_and_its_report(tmp_path):
     (tmp_path / "mine.py").write_text(INTERRUPTING)
     words = ["up", "simulation", "--mode", "virtual", "--duration", "60"]
@@ -242,6 +245,7 @@ class Mine:
 """
 
 
+@pytest.mark.later
 def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(
     tmp_path, capsys, monkeypatch
 ):
