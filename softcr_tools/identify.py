@@ -98,20 +98,25 @@ def identify(
     if not find and any(wanted.values()):
         given = ", ".join(name for name, used in wanted.items() if used)
         raise UserError(f"{given}: only with --find; --find all looks for everything")
-    compile_kernels(console)
     guess = load_robot(robot or "licher2025")
     if find:
         # they bring kernels with them
         from softcr_estimation.identification.column_map import load_map
         from softcr_estimation.identification.trials import read_parts
+        from softcr_models.identification.actuation import FAMILIES_IN_MOTION
+        from softcr_models.identification.unknowns import FAMILIES
         from softcr_tools import moving_arm, recorded_arm
 
+        # a wrong name is told before kernels are compiled
+        recorded_arm.families_of(find, FAMILIES_IN_MOTION if motion else FAMILIES)
         known = load_map(map) if map is not None else None
         parts = read_parts(recordings, hold_out or (), known, guess)
-        run_fit = moving_arm.run if motion else recorded_arm.run
-        run_fit(guess, *parts, find, results / "identification", console, anyway)
+        tool = moving_arm if motion else recorded_arm
+        compile_kernels(console)
+        tool.run(guess, *parts, find, results / "identification", console, anyway)
         return 0
     from softcr_tools.identified_robot import run  # brings kernels with it
 
+    compile_kernels(console)
     run(guess, recordings, results / "identification", None, console, anyway)
     return 0
