@@ -26,7 +26,13 @@ from softcr_models.identification.prior_fit import (
     prior_fit,
 )
 from softcr_models.identification.rod_identification import Recording, Work, fitted_groups
-from softcr_models.identification.unknowns import FAMILIES, Fit, Recorded, unknowns_of
+from softcr_models.identification.unknowns import (
+    FAMILIES,
+    Fit,
+    Recorded,
+    refuse_unknown,
+    unknowns_of,
+)
 from softcr_models.identification.unknowns import in_words as value_in_words
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import rod_inputs
@@ -140,8 +146,14 @@ def whole_rows(recording: Recording) -> Recording:
 
 
 def families_of(find: str, known: Collection[str]) -> list[str]:
-    """Names of families, of what `--find` says."""
-    return list(known) if find.strip() == ALL else [word.strip() for word in find.split(",")]
+    """Names of families, of what `--find` says.
+
+    Raises:
+        UserError: there is no such family.
+    """
+    names = list(known) if find.strip() == ALL else [word.strip() for word in find.split(",")]
+    refuse_unknown(names, known)
+    return names
 
 
 def write(

@@ -5,7 +5,7 @@ the cameras have the base, where on the body the markers sit. All unknowns are z
 guess.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -127,6 +127,13 @@ class Recorded:
         return self.position + self.scale * turned
 
 
+def refuse_unknown(families: Sequence[str], known: Collection[str]) -> None:
+    """Raises UserError where a name is not that of a known family."""
+    for name in families:
+        if name not in known:
+            raise UserError(f"{name}: not to be found; allowed are {', '.join(known)}")
+
+
 def unknowns_of(
     robot: Robot,
     families: Sequence[str],
@@ -145,9 +152,7 @@ def unknowns_of(
         UserError: there is no such family.
     """
     known = FAMILIES if known is None else known
-    for name in families:
-        if name not in known:
-            raise UserError(f"{name}: not to be found; allowed are {', '.join(known)}")
+    refuse_unknown(families, known)
     return tuple(each for name in known if name in families for each in known[name](robot, groups))
 
 
