@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcr_control.observation import Observation
-from softcr_runtime.blocks.command_packets import LATEST, CommandPacket
+from softcr_runtime.blocks.command_packets import LATEST, MOST_COMMANDS, CommandPacket
 
 _KEPT = 32  # packets
 _IN_TIME = 0.1  # so much later than its tick a packet may come and still be played in it [periods]
@@ -57,7 +57,8 @@ class SentCommands:
         """After a reset: another controller's packets, in the order in which they were sent."""
         for packet in packets:
             due = 1e-9 * np.array(packet.due)
-            ticks = np.arange(round((due[-1] - due[0]) / self._period) + 1)
+            count = round((due[-1] - due[0]) / self._period) + 1
+            ticks = np.arange(min(count, MOST_COMMANDS))
             rows = np.searchsorted(due, due[0] + (ticks + 0.5) * self._period) - 1
             self._packets.append(_Sent(due[0], packet.commands[rows], -np.inf))
 

@@ -123,6 +123,29 @@ def test_packets_of_another_controller_go_on_and_are_overridden():
     np.testing.assert_array_equal(sent.pending, [MEASURED])
 
 
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=12))
+def test_a_packet_without_repetitions_is_played_and_taken_over_as_the_whole_one(levels):
+    """A controller that comes back is told of packets whose commands are no period apart."""
+    whole = CommandPacket.regular(NANO, NANO, np.outer(levels, np.ones(3)))
+    short, told = whole.without_repetitions, []
+    assert (short.due[0], short.due[-1]) == (whole.due[0], whole.due[-1])
+    assert (np.diff(short.commands[:-1], axis=0) != 0.0).all()
+    times = [tick * NANO + NANO // 2 for tick in range(1, len(levels) + 3)]
+    for packet in (whole, short):
+        player, sent = PacketPlayer(NANO), SentCommands(HELD, PERIOD)
+        player.hear(packet, 0)
+        sent.take_over([packet])
+        told.append([float(player.at(time)[0]) for time in times])
+        told.append([float(sent.at(tick * PERIOD)[0]) for tick in range(1, len(levels) + 3)])
+    assert told[0] == told[1] == told[2] == told[3]
+
+
+def test_a_packet_that_reaches_far_is_taken_over_as_far_as_a_message_may_have_commands():
+    sent = SentCommands(HELD, PERIOD)
+    sent.take_over([CommandPacket((NANO, 2**62), np.ones((2, 3)))])
+    assert sent.at(1e3 * PERIOD)[0] == 1.0
+
+
 def test_what_somebody_holds_counts_whatever_was_sent():
     sent, period, held = SentCommands(HELD, 0.01), 0.01, np.array([7.0])
     for tick in range(6):

@@ -56,11 +56,8 @@ class CommandPacket:
         reaches."""
         kept = (np.diff(self.commands, axis=0) != 0.0).any(axis=1)
         kept = np.concatenate(([True], kept[:-1], [True])) if len(kept) else np.ones(1, bool)
-        return (
-            self
-            if kept.all()
-            else CommandPacket(tuple(itertools.compress(self.due, kept)), self.commands[kept])
-        )
+        due = tuple(itertools.compress(self.due, kept))
+        return CommandPacket(due, self.commands[kept])
 
 
 class _Heard(NamedTuple):
