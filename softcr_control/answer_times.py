@@ -88,14 +88,13 @@ class AnswerTimes:
             self._judge()
             self._pace()
 
-    @property
-    def line(self) -> str:
-        """Why the robot is led to rest."""
+    def line(self, title: str) -> str:
+        """Why the robot of a controller is led to rest."""
         usual = median(list(self._latencies)[-_JUDGED:])
         return (
-            f"answers are {1e3 * usual:.0f} ms old and {1e3 * self._apart:.0f} ms apart, must be "
-            f"at most {1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms, and none was there "
-            f"for {1e3 * self._stopped:.0f} ms of a second, must be at most "
+            f"{title}.command: answers are {1e3 * usual:.0f} ms old and {1e3 * self._apart:.0f} ms "
+            f"apart, must be at most {1e3 * self._latest:.0f} and {1e3 * self._rarest:.0f} ms, and "
+            f"none was there for {1e3 * self._stopped:.0f} ms of a second, must be at most "
             f"{1e3 * _STOPPED:.0f} ms: the robot is led to rest"
         )
 

@@ -408,7 +408,7 @@ class ControllerBlock(BlockBase):
         lines = ["estimate or reference is missing: vented"] if missing else []
         lines += [f"{self.title}.command: {SWINGS}: the robot is led to rest"] * self._swings
         if self._times.too_late:
-            lines.append(f"{self.title}.command: {self._times.line}")
+            lines.append(self._times.line(self.title))
         return [*lines, *counts_and_warnings(self.model)[1]]
 
     # --- inside -----------------------------------------------------------------------------
