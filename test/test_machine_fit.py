@@ -123,6 +123,30 @@ def test_each_part_is_timed_once_for_the_same_settings(tmp_path, monkeypatch):
         loop_cost(simulated(options))
 
 
+def test_a_machine_that_was_busy_when_it_was_timed_is_timed_again_before_it_is_found_too_slow(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 2.0)
+    timed = []
+
+    def measured(made):
+        seconds = timed.pop(0)
+        return {name: TickCost(seconds, PERIOD) for name in machine_fit._timed(made)}
+
+    monkeypatch.setattr(machine_fit, "_measured", measured)
+    options, lines = wanted(controller="rod_mpc"), []
+    timed[:] = [10 * PERIOD]
+    with pytest.raises(UserError, match="too slow: simulator and estimator and reference"):
+        fitted(options, simulated, lines.append, False)
+    timed[:] = [0.1 * PERIOD]
+    assert fitted(options, simulated, lines.append, False) is options
+    assert timed == []
+    timed[:] = [20 * PERIOD]  # it fits as it is known now: nothing is timed
+    assert fitted(options, simulated, lines.append, False) is options
+    assert timed == [20 * PERIOD]
+
+
 def test_of_a_nempc_all_candidates_are_timed_and_the_fewest_are_known(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_fit, "cache_directory", lambda: tmp_path)
     made = simulated(wanted(controller="nempc").model_copy(update={"duration": 0.3}))

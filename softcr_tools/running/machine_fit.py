@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -85,6 +85,7 @@ class LoopCost:
         candidates: of the controller in a tick; 0 where it has none.
         least: of them, those that it looks at however little time there is.
         share: of its period that it computes at most while it has more.
+        known: whether it was measured in an earlier run.
     """
 
     ticks: dict[str, TickCost]
@@ -93,6 +94,7 @@ class LoopCost:
     candidates: int = 0
     least: int = 0
     share: float = 1.0
+    known: bool = field(default=False, compare=False)
 
     @property
     def words(self) -> str:
@@ -162,6 +164,9 @@ def fitted(
     cores = cores_that_can_be_had()
     cost = loop_cost(virtual(_short(options)))
     fit = cost.fit(cores)
+    if cost.known and (fit.slow or fit.every > 1 or fit.candidates < cost.candidates):
+        cost = loop_cost(virtual(_short(options)), anew=True)
+        fit = cost.fit(cores)
     if _is_nempc_by_default(options) and (fit.every > 1 or fit.slow):
         gentler = options.model_copy(update={"controller": GRADIENT_MPC})
         other = loop_cost(virtual(_short(gentler)))
@@ -237,26 +242,32 @@ def cores_that_can_be_had() -> float:
     return min(sum(got) / _LOOK, float(CORES))
 
 
-def loop_cost(made: VirtualSystem) -> LoopCost:
+def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
     """What a loop takes, as measured now, or before by the same version on the same machine.
 
     Args:
         made: of which plant, where it has one, estimator, reference and controller are timed.
+        anew: whether it is measured in any case: the machine may have been busy before. The less of
+            both counts.
     """
     kept = cache_directory() / f"tick_costs_{_key(made)}.json"
     block = made.blocks[made.roles["controller"]]
     least = getattr(getattr(block, "controller", None), "least", 0)
     candidates = block.settings.population if least else 0
     others = LOOKED_AT + made.others, candidates, least, block.share
+    before: dict[str, TickCost] = {}
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(kept.read_text())
-        ticks = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
-        return LoopCost(ticks, float(found["node"]), *others)
+        before = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
+        if not anew:
+            return LoopCost(before, float(found["node"]), *others, known=True)
     schedule_realtime(_PRIORITY)  # as nodes are, where the system permits it
     try:
         ticks, node = _measured(made), MESSAGES * _python()
     finally:
         schedule_realtime(0)
+    for name in ticks.keys() & before.keys():
+        ticks[name] = min(ticks[name], before[name], key=lambda cost: cost.seconds)
     with suppress(OSError):  # it is measured again
         kept.parent.mkdir(parents=True, exist_ok=True)
         costs = {name: (cost.seconds, cost.period, cost.threads) for name, cost in ticks.items()}
