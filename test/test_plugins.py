@@ -410,13 +410,28 @@ def test_a_reference_of_one_s_own_is_told_row_by_row_and_stands_still_at_its_end
         ("None", "window is NoneType, must be a Reference"),
         ("Reference(time, self.period, None, tips[:, :2])", "must be 16 x 3 finite numbers [m]"),
         ("Reference(time, self.period, np.zeros((rows, 4)), tips)", "must be (16, 72) or None"),
+        ("Reference(time, self.period, None, tips, inputs=tips[:1])", "must have 16 rows or None"),
     ],
 )
-def test_a_reference_that_is_none_is_one_line(tmp_path, answer, line):
-    system = system_of(1, controller=PID, reference=line_reference(tmp_path, answer))
-    published, executor = played(system)
+@pytest.mark.parametrize("mode", ["lockstep", "wall"])
+def test_a_reference_that_is_none_is_one_line(tmp_path, answer, line, mode):
+    named = line_reference(tmp_path, answer)
+    published, executor = played(system_of(1, mode, controller=PID, reference=named), 1.0)
     assert [each for each in executor.complaints if line in each], executor.complaints
     assert "reference/rod" not in published
+
+
+def test_inputs_that_a_reference_of_one_s_own_knows_are_told_far_ahead(tmp_path):
+    named = line_reference(tmp_path, "Reference(time, self.period, None, tips, inputs=3e4 + tips)")
+    published, executor = played(system_of(1, "wall", controller=PID, reference=named), 1.0)
+    assert not executor.complaints
+    packets = published["pressure/reference"]
+    assert 8 <= len(packets) <= 10  # of 70 ticks
+    first = published["reference/rod"][0][0]
+    for stamp, packet in packets:
+        since = 1e-9 * (np.array(packet.due) - first)
+        assert packet.due[0] == stamp
+        np.testing.assert_allclose(packet.commands[:, 0], 3e4 + 0.02 * since, rtol=1e-9)
 
 
 # --- the page -----------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ class ReferenceBlock(BlockBase):
             self._source = ReferenceSource(made_by_settings(self.model), learned=learned)
         self._inputs_topic = robot_topics(robot).reference
         # in lock-step every answer is waited for, and nothing has to reach beyond a horizon
-        self._tells_inputs = not settings.lockstep and self._inputs_at(_BEFORE) is not None
+        self._tells_inputs = not settings.lockstep and self._source.knows_inputs
         self.outputs = (self._topic, *(self._inputs_topic,) * self._tells_inputs)
         self.reset()
 

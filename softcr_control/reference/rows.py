@@ -1,5 +1,6 @@
 """What a reference says at any time of its motion, as a value."""
 
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +60,16 @@ class ReferenceSource:
         return ReferenceRows(
             stamp, window.period, states, window.tip_positions, poses, turned, shift
         )
+
+    @property
+    def knows_inputs(self) -> bool:
+        """Whether it tells what the nominal model feels. Of a class of somebody's own whose rows
+        cannot be had it does not; what is wrong is said where they are needed."""
+        if isinstance(self._source, SampledReference):
+            return self._source.inputs is not None
+        with suppress(Exception):
+            return self._source.window(0.0, 1).inputs is not None
+        return False
 
     def inputs_at(self, time: float, rows: int) -> np.ndarray | None:
         """(rows, m) that the nominal model feels from `time` [s] of the motion on; None where they
