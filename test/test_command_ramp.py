@@ -7,7 +7,7 @@ import pytest
 
 from softcr_control.command_ramp import ramp_weights
 from softcr_control.observation import ControlContext, Observation
-from softcr_control.predictive.horizon import BRIDGED, Horizon, HorizonSettings
+from softcr_control.predictive.horizon import BRIDGED, HELD_TICKS, Horizon, HorizonSettings
 from softcr_control.reference.references import Reference
 from softcr_hardware.safety.safety import Action
 from softcr_hardware.safety.setpoint import Setpoint
@@ -97,12 +97,13 @@ def test_behind_half_the_horizon_the_known_inputs_are_reached_through_the_lag(de
             last = commands[row] = (held[row] - before * last) / own
     optimised = commands[delay : delay + ticks] + moved
     sent = horizon.remember(optimised, seen)
-    assert sent.shape == (3 + 2 + BRIDGED, 3)
+    assert sent.shape == (3 + BRIDGED, 3)
     assert np.array_equal(sent[:3], optimised[:3])
     weights = np.array([before, own]) if ramped else np.array([0.0, 1.0])
     amounts = weights[0] * sent[2:-1] + weights[1] * sent[3:]
     reached = lag.trajectory(felt[delay + 3], amounts[None] - moved, PERIOD)[0]
-    assert reached[2::2] == pytest.approx(felt[delay + 5 : -2 : 2][: len(reached[2::2])], abs=1e-3)
+    told = felt[delay + 3 + HELD_TICKS :: HELD_TICKS]
+    assert reached[HELD_TICKS::HELD_TICKS] == pytest.approx(told[:4], abs=1e-3)
     short = replace(seen, reference=replace(reference, inputs=felt[: delay + ticks + BRIDGED]))
     np.testing.assert_array_equal(horizon.remember(optimised, short), optimised[:3])
 

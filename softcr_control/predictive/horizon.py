@@ -30,7 +30,10 @@ BRIDGED = 20
 """Ticks by which a packet reaches beyond the optimised commands where the inputs of the motion are
 known: so long may a controller stop, and the robot goes on along the reference."""
 
-_HELD_TICKS = 2  # for which each of these commands is held; BRIDGED is a multiple of it
+HELD_TICKS = 5
+"""For which each of these commands is held: a message of more of them costs every node a tenth of
+a tick. BRIDGED is a multiple of it."""
+
 _MOVED_OVER = 0.3  # time constant of a mean over answers [s]
 _LEARNED_OVER = 4  # ticks between readings from which a lag is learned
 
@@ -330,9 +333,11 @@ class Horizon:
         held = ramp[-1] * commands + before * np.vstack((self._sent.previous, commands[:-1]))
         own = (felt[1 : end + 1] - decays[1] * felt[:end]) / step
         moved = self._moved_by((held - own).mean(axis=0))
-        ends = felt[end : count + BRIDGED + 1 : _HELD_TICKS]
-        added = (ends[1:] - decays[_HELD_TICKS] * ends[:-1]) / step
-        shares = decays[_HELD_TICKS - 1 :: -1]  # of what is held in a tick, of all that is added
+        ends = felt[end : count + BRIDGED + 1 : HELD_TICKS]
+        added = (ends[1:] - decays[1] ** HELD_TICKS * ends[:-1]) / step
+        shares = decays[1] ** np.arange(
+            HELD_TICKS - 1, -1, -1
+        )  # of what is held in a tick, of all that is added
         whole, approached, limits = shares.sum(), before * shares[0], self._inputs
         rows, most = (added + whole * moved) / (whole - approached), limits.rate * self.period
         for row in rows:
@@ -343,7 +348,7 @@ class Horizon:
             np.minimum(row, limits.high, out=row)
             np.maximum(row, limits.low, out=row)
             last = row
-        return np.vstack((commands, np.repeat(rows, _HELD_TICKS, axis=0)))
+        return np.vstack((commands, np.repeat(rows, HELD_TICKS, axis=0)))
 
     def _moved_by(self, newest: np.ndarray) -> np.ndarray:
         """(m,) the mean of what was found in the last answers, of which `newest` is one."""
