@@ -84,7 +84,7 @@ class ControllerBlockSettings(ModelSettings):
         0,
         ge=0,
         le=256,
-        description="number of intervals of the prediction's rod; 0: the controller's own",
+        description="number of threads that compute predictions; 0: the controller's own",
     )
     # through the pressure lag nothing jumps: the closed loop's tip error is that of two sub-steps
     substeps: int = Field(1, ge=1, le=64, description="sub-steps of the prediction per period")

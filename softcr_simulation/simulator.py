@@ -23,6 +23,7 @@ from softcr_runtime.wire.robot_topics import robot_topics
 from softcr_simulation.plants import Plant
 
 _MOST_AT_ONCE = 20  # periods that a late cycle makes the plant live through
+_MOST_MEASURED = 5  # of them, that sensors measure: as many messages wait to be heard
 _NEARLY = 0.25  # a command that is due so near to a cycle counts from the cycle on [periods]
 
 
@@ -133,29 +134,49 @@ class Simulator(BlockBase):
         if self._last is None or now < self._last:  # other stamps; the plant is where it was
             self._last, self._heard = None, now
             self._player.reset()
-        else:
-            self._live(self._last, now)
-        for packet in self._heard_packets(now, samples):
-            self._refused = self._player.hear(packet, now)
+        begin, lockstep = self._last, self.settings.lockstep
+        if begin is not None and lockstep:  # before the answer
+            self._live(begin, now)
+        for packet, came in self._heard_packets(now, samples):
+            self._refused = self._player.hear(packet, came)
             if not self._refused:  # who is refused always has not commanded
-                self._heard = now if self.settings.lockstep else max(self._player.runs_out, now)
+                self._heard = now if lockstep else max(self._player.runs_out, now)
                 self._is_idle = False
-        due = self._player.at(now + self._nearly)
-        if self._is_overdue(now):
-            self._go_idle()
-        elif due is not None and not self._is_idle:
-            self._follow(due)
+        outputs: list[Output] = []
+        for cycle in (now,) if begin is None or lockstep else self._cycles(begin, now):
+            if begin is not None and not lockstep:
+                self._live(begin, cycle)
+            due = self._player.at(cycle + self._nearly)
+            if self._is_overdue(cycle):
+                self._go_idle()
+            elif due is not None and not self._is_idle:
+                self._follow(due)
+            outputs += self._measured(cycle)
+            begin = cycle
         self._last = now
-        self.finished = 0.0 < self.settings.duration <= now * 1e-9 and self.settings.lockstep
-        return self._measured(now)
+        self.finished = 0.0 < self.settings.duration <= now * 1e-9 and lockstep
+        return outputs
 
-    def _heard_packets(self, now: int, samples: Samples) -> list[CommandPacket]:
-        """What came since the last cycle; a single command counts from now on."""
+    def _cycles(self, begin: int, end: int) -> list[int]:
+        """Times [ns] at which sensors measure after one time and until another: a late cycle has
+        not stopped them, but what they measured comes late."""
+        missed = min(round((end - begin) / self._period) - 1, _MOST_MEASURED - 1)
+        return [end - k * self._period for k in range(missed, -1, -1)]
+
+    def _heard_packets(self, now: int, samples: Samples) -> list[tuple[CommandPacket, int]]:
+        """What came since the last cycle, and when [ns]: a late cycle hears late of what was in
+        time. A single command counts from now on."""
         plans = samples.get(self._plans, ())
-        packets = [plan.value for plan in (plans if isinstance(plans, tuple) else (plans,))]
+        heard = []
+        for plan in plans if isinstance(plans, tuple) else (plans,):
+            came = now
+            if self._last is not None and not self.settings.lockstep:
+                before = samples[CLOCK].received - plan.received
+                came = min(max(now - round(1e9 * before), self._last), now)
+            heard.append((plan.value, came))
         if (single := samples.get(self._commands)) is not None:
-            packets.append(CommandPacket.single(now, single.value))
-        return packets
+            heard.append((CommandPacket.single(now, single.value), now))
+        return heard
 
     def _live(self, begin: int, end: int) -> None:
         """Let the plant live from one time to another [ns], playing what is due in between; a late

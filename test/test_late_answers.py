@@ -8,6 +8,7 @@ import pytest
 from softcr_control.predictive.lag_estimation import LagEstimator
 from softcr_control.reference.block import ReferenceBlock
 from softcr_models import load_robot
+from softcr_runtime.blocks.block import CLOCK
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.system import Computing, Stop
@@ -47,16 +48,16 @@ def learned(monkeypatch):
     return Learned(monkeypatch)
 
 
-def run(computing, seconds=SECONDS, estimating=None):
+def run(computing, seconds=SECONDS, estimating=None, living=None):
     """(times (T,) [s], tips (T, 3), reference tips (T, 3) [m], commands played (T, 3) [Pa], the
-    controller's block) of the shipped system with a controller that computes for so long, and an
-    estimator."""
+    controller's block) of the shipped system with a controller that computes for so long, an
+    estimator and a simulator."""
     options = SimulationOptions(
         robot="licher2025", controller="rod_mpc", seed=1, duration=seconds, mode="wall",
         roles={"plant": {"plant_errors": "same_structure"}},
     )  # fmt: skip
     system = simulation_system(options, "none")
-    taking = {system.controller: computing, "estimator": estimating}
+    taking = {system.controller: computing, "estimator": estimating, "simulator": living}
     parts = tuple(
         replace(part, computing=taking.get(part.name) or part.computing)
         for part in system.parts
@@ -135,6 +136,47 @@ def test_an_estimator_that_stops_is_bridged_by_the_last_packet():
     assert block.describe()["vents"] == 1  # when the run ends
 
 
+def test_a_machine_that_stands_still_half_of_the_time_does_not_throw_the_robot():
+    """A quota of processor time does that. The plant lives on meanwhile and its sensors measure,
+    and packets that were in time are played, though the simulator hears of them late."""
+    stops = tuple(Stop(seconds=0.05, at=float(at)) for at in np.arange(0.5, SECONDS, 0.1))
+    parts = (Computing(seconds, stops=stops) for seconds in (0.005, 0.004, 0.0))
+    controller, estimator, simulator = parts
+    times, tips, aims, _, block = run(controller, SECONDS, estimator, simulator)
+    assert len(times) > 0.95 * 70 * SECONDS
+    assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 1.0].max() < 4.0
+    assert block.describe()["vents"] == 1  # when the run ends
+
+
+def test_a_late_cycle_makes_up_for_what_sensors_measured_and_commands_moved():
+    settings = Simulator.settings_of({"robot": "licher2025", "mode": "wall"})
+    simulator = Simulator(load_robot("licher2025"), settings)
+    period = round(1e9 * settings.period)
+
+    def sent(cycle, *came):
+        """Stamps and commands of a cycle that hears of packets that came so many cycles before."""
+        now, seconds = cycle * period, 1e-9 * period
+        plans = tuple(
+            Sample("pressure/plan", 0, packet, seconds * (cycle - ago)) for packet, ago in came
+        )
+        samples = {CLOCK: Sample(CLOCK, now, None, seconds * cycle), "pressure/plan": plans}
+        told = [each for each in simulator.tick(now, samples) if each.topic == "pressure/sent"]
+        return [(each.stamp // period, each.value[0]) for each in told]
+
+    def packet(begin, *commands):
+        return CommandPacket.regular(begin * period, period, np.outer(commands, np.ones(3)))
+
+    assert sent(1, (packet(1, 1e3, 2e3, 3e3, 4e3, 5e3), 0.0)) == [(1, 1e3)]
+    # the second packet came in time for its commands in cycles 3 to 5, of which 5 is late
+    in_time = packet(3, 7e3, 8e3, 9e3)
+    assert sent(5, (in_time, 2.5)) == [(2, 2e3), (3, 7e3), (4, 8e3), (5, 9e3)]
+    # one that came after its commands were due has moved nothing before
+    late = packet(7, 1e3, 2e3, 3e3)
+    assert sent(9, (late, 0.5)) == [(6, 9e3), (7, 9e3), (8, 9e3), (9, 3e3)]
+    # as many as wait to be heard, of a longer time
+    assert [stamp for stamp, _ in sent(30, (packet(30, 1e3), 0.0))] == [26, 27, 28, 29, 30]
+
+
 def test_answers_later_than_any_plan_lead_the_robot_to_rest_and_say_so():
     times, tips, aims, sent, block = run(Computing(0.1))
     speeds, wanted = (
@@ -159,7 +201,10 @@ def test_a_controller_whose_plans_all_come_too_late_has_not_commanded():
         now = cycle * period
         due = now if cycle <= 20 else now - 10 * period
         packet = CommandPacket.single(due, np.full(3, 3e4))
-        samples = {"pressure/plan": (Sample("pressure/plan", now, packet, 0.0),)}
+        samples = {
+            CLOCK: Sample(CLOCK, now, None, 0.0),
+            "pressure/plan": (Sample("pressure/plan", now, packet, 0.0),),
+        }
         sent = [each for each in simulator.tick(now, samples) if each.topic == "pressure/sent"]
         played.append(sent[0].value[0])
     assert played[19:26] == [3e4] * 7

@@ -71,6 +71,49 @@ def test_what_cannot_keep_up_is_refused_in_a_line_unless_told(monkeypatch, slow)
     assert "does not keep up" in told[0]
 
 
+def test_what_nobody_chose_gives_way_until_the_loop_keeps_up(monkeypatch):
+    def cost(options):
+        estimator = options.of("estimator")
+        takes = 1.5 if estimator.get("filter") != "ekf" else 0.9
+        takes *= estimator.get("intervals", 5) / 5
+        ticks = {"simulator": 0.3, "estimator": takes, options.controller: 0.2}
+        return LoopCost({name: TickCost(t * PERIOD, PERIOD) for name, t in ticks.items()}, 0.0)
+
+    monkeypatch.setattr(machine_fit, "loop_cost", cost)
+    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 2.0)
+    told, arm = [], {"robot": "three_segments", "duration": 1.0}
+    found = fit(SimulationOptions(**arm), told)
+    assert (found.controller, found.visuals, found.of("estimator")["filter"]) == (
+        "rod_mpc", "off", "ekf",
+    )  # fmt: skip
+    assert {found.of(name)["intervals"] for name in ("estimator", "controller", "reference")} == {2}
+    assert told[0].splitlines()[1:] == [
+        "visuals off: there are no cores left for what is only looked at",
+        "estimator.filter ekf: ukf takes 21.4 ms of 14.3 ms",
+        "estimator.intervals and controller.intervals and reference.intervals 2 of each segment: "
+        "a coarser rod",
+    ]
+    for chosen in ({"intervals": 5}, {"intervals": 5, "filter": "ukf"}):
+        with pytest.raises(UserError, match="too slow: estimator"):
+            fit(SimulationOptions(**arm, roles={"estimator": chosen}), [])
+    with pytest.raises(UserError, match="too slow: estimator"):  # one segment is not made coarser
+        fit(wanted(), [])
+
+
+def test_pictures_give_way_where_cores_are_few(monkeypatch):
+    told = machine(monkeypatch, cores=1.0, simulator=0.12, estimator=0.2, rod_mpc=0.15, nempc=1.0)
+    found = fit(wanted(), told)
+    assert (found.controller, found.visuals) == ("rod_mpc", "off")
+    assert found.of("estimator") == {}
+    assert fit(wanted(visuals="on"), told).visuals == "on"
+    assert told[-1].endswith("rod_mpc answers every second estimate")
+
+
+def test_sub_steps_that_a_robot_needs_are_nobody_s_choice(monkeypatch):
+    told = machine(monkeypatch, nempc=2.5)
+    assert fit(wanted(roles={"controller": {"substeps": 6}}), told).controller == "rod_mpc"
+
+
 def test_cores_are_shared(monkeypatch):
     options = wanted(controller="rod_mpc")
     told = machine(monkeypatch, simulator=0.4, estimator=0.45, rod_mpc=0.7)

@@ -135,6 +135,17 @@ def test_a_period_left_out_and_commands_that_are_no_numbers_change_nothing():
     assert silent.unfiltered == 0
 
 
+def test_where_commands_were_lost_readings_stay_as_they_are():
+    """The one before is not taken to have lasted until the next that was heard."""
+    readings, _, commands = driven(300, 200.0, np.random.default_rng(7))
+    found, pressures = filtered(readings, commands, missing=range(200, 203))
+    changed = (found != readings).any(axis=1)
+    assert not changed[204:206].any()  # commands may act two ticks later
+    assert changed[100:200].all()
+    assert changed[207:].all()
+    assert pressures.unfiltered == 0
+
+
 def block(**given):
     robot = load_robot("licher2025")
     told = {"mode": "lockstep", "estimator": "test_pressure_filter:Tip", "intervals": 3}

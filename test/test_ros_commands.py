@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -339,6 +341,18 @@ def test_a_refused_transition_is_a_failure(said):
     assert said("param", "set", "worker", "robot", "dalenberg_robot1", "--timeout", TIMEOUT)[0] == 1
     code, _, (line,) = said("lifecycle", "set", "/robot1/plain", "configure")
     assert (code, "is not a lifecycle node" in line) == (2, True), line
+
+
+@pytest.mark.parametrize("words", ["param get worker gain", "lifecycle get worker"])
+def test_services_of_a_node_that_has_just_begun_are_waited_for(words, said, monkeypatch):
+    whole, looks = participant.Participant.graph, count()
+
+    def without_services_yet(self):
+        graph = whole(self)
+        return graph if next(looks) > 3 else replace(graph, services={}, servers={})
+
+    monkeypatch.setattr(participant.Participant, "graph", without_services_yet)
+    assert said(*words.split(), "--timeout", TIMEOUT)[0] == 0
 
 
 # --- run ----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ Automatic Control 15, 1970, p. 175). Where the lag is not the file's, they corre
 R is then 0, and readings stay as they are.
 """
 
+import itertools
 import math
 from collections import deque
 
@@ -97,11 +98,11 @@ class PressureFilter:
 
     def filtered(self, reading: np.ndarray, stamp: float) -> np.ndarray:
         """(m,) pressures [Pa] at a reading (m,) [Pa] of a stamp [s]; the reading itself where its
-        command is missing, or a period was left out."""
+        commands are missing, or a period was left out."""
         last, self._last = self._last, (stamp, reading)
         apart = math.inf if last is None else (stamp - last[0]) / self._period
         self.follows = bool(self._commands) and self._is_young(stamp)
-        if last is None or not self.follows or abs(apart - 1.0) > _SAME:
+        if last is None or not self.follows or abs(apart - 1.0) > _SAME or self._misses(last[0]):
             self.unfiltered += bool(self._commands) and not self.follows
             self._errors, self._mean = None, None
             return reading
@@ -118,6 +119,16 @@ class PressureFilter:
 
     def _is_young(self, stamp: float) -> bool:
         return stamp - self._commands[-1][0] < (SILENCE + 0.5) * self._period
+
+    def _misses(self, begin: float) -> bool:
+        """Whether commands are missing that may act in the tick that begins at a stamp [s]."""
+        stamps = [stamp for stamp, _ in self._commands]
+        first = begin - self._delays[-1, 0]
+        return any(
+            later - stamp > (1.0 + _SAME) * self._period
+            for stamp, later in itertools.pairwise(stamps)
+            if later > first
+        )
 
     def _held(self, begin: float) -> np.ndarray:
         """(D, m) the mean command of the tick that begins at a stamp [s], for each delay."""

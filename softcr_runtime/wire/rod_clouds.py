@@ -489,7 +489,7 @@ def _counts_of(numbers: np.ndarray, topic: str) -> Counts:
 def _check_constant(
     rows: np.ndarray, names: Sequence[str], constant: Sequence[str], topic: str
 ) -> None:
-    for name in constant:
-        column = rows[:, names.index(name)]
-        if (column != column[0]).any():
-            raise MessageError(topic, f"{name} must be the same on every point")
+    columns = rows[:, [names.index(name) for name in constant]]
+    varies = (columns != columns[:1]).any(axis=0)
+    if varies.any():
+        raise MessageError(topic, f"{constant[varies.argmax()]} must be the same on every point")

@@ -27,6 +27,9 @@ from softcr_studies.robustness.bench_timing import Bench, run_bench
 SETTLED, BEGUN = 2.0, 1.0  # from here on errors are settled, and may be the largest ones [s]
 _AT = 4.0  # when something happens once [s]
 _ESTIMATING = 0.002  # of an estimate [s]
+_HALF_SPEED = (0.05, 0.1)
+"""How long a machine stops that gets half of a processor's time, and from one stop to the next
+[s]."""
 _LONG = (45.0, 60.0, 80.0, 100.0, 200.0)  # computing times beyond any bound [ms]
 _ROBOTS = (
     "licher2025", "licher2025_chain", "four_chambers", "four_chambers_chain", "two_segments",
@@ -51,6 +54,7 @@ class Late:
     milliseconds: float = float("nan")  # of the same, for the picture
     missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict)
     lost: float = 0.0
+    whole: bool = False  # whether simulator and filter stop as well
 
 
 class Settings(StudySettings):
@@ -94,6 +98,15 @@ def _cases(settings: Settings) -> list[Late]:
         for plant in _PLANTS
         for words, each, ms in computing
     ]
+    times = np.arange(1.0, settings.duration, _HALF_SPEED[1]).tolist()
+    stops = tuple(Stop(seconds=_HALF_SPEED[0], at=at) for at in times)
+    words = "the machine stops for {:g} s every {:g} s".format(*_HALF_SPEED)
+    cases += [
+        Late(f"{robot}, {plant}: {words}", robot, plant, Computing(_ESTIMATING, stops=stops),
+             whole=True)
+        for robot in robots
+        for plant in _PLANTS
+    ]  # fmt: skip
     if not settings.bench:
         return cases
     cases += [
@@ -127,17 +140,18 @@ def run(cell: Cell) -> Result:
         cell, cell.method, "trajectory", robot=late.robot, duration=duration,
         of={"plant": {"plant_errors": late.plant}, "reference": {"duration": duration + 1.0}},
     )  # fmt: skip
-    result = tracked(cell, _on_the_wall_clock(wall, computing))
+    result = tracked(cell, _on_the_wall_clock(wall, computing, late.whole))
     return dict(result) | {"vented": bool(np.allclose(result["commands"][-5:], 0.0))}
 
 
-def _on_the_wall_clock(system: System, answering: Computing) -> System:
-    """A loop whose blocks do not wait for each other; filter and controller take their time."""
+def _on_the_wall_clock(system: System, answering: Computing, whole: bool) -> System:
+    """A loop whose blocks do not wait for each other; filter and controller take their time. If it
+    is the whole machine that stops, all of them stop with the controller."""
     parts = []
     for part in system.parts:
-        computing = Computing()
+        computing = Computing(stops=answering.stops if whole else ())
         if part.name == "estimator":
-            computing = Computing(_ESTIMATING)
+            computing = replace(computing, shortest=_ESTIMATING)
         elif part.name == system.parts[-1].name:
             computing = answering
         parts.append(replace(part.with_parameters({"mode": "wall"}), computing=computing))
@@ -209,6 +223,9 @@ def _musts() -> list[Must]:
             musts.append(Must(_SETTLED_ERROR, *bounds[:2], case=late.name))
             musts.append(Must(_LARGEST, *bounds[2:], case=late.name))
             continue
+        if late.whole:
+            musts.append(Must(_RESTED, 0.0, case=late.name))
+            musts.append(Must(_SETTLED_ERROR, 1.5, 0.6, case=late.name))
         gaps = {each.count for each in late.missing.get(POSES, ())}
         frames = max(gaps, default=0)
         most = (3.0, 1.5) if 0 < frames <= 6 else (8.0, 4.0) if 0 < frames <= 12 else (40.0, 20.0)

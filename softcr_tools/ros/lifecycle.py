@@ -9,7 +9,7 @@ from softcr_models.errors import UserError
 from softcr_runtime.console.terminal import FAILED, complain, show
 from softcr_runtime.settings.command_line import command, new_app
 from softcr_runtime.settings.node_settings import Seconds
-from softcr_tools.ros.participant import Connection, Graph, Participant, beside, nearest
+from softcr_tools.ros.participant import Connection, Participant, beside, nearest
 
 app = new_app("lifecycle", "Show or change the lifecycle state of a node.")
 
@@ -33,8 +33,7 @@ def get(node: str, /, *, connection: Connection, json: bool = False) -> int:
     """
 
     def act(participant: Participant) -> int:
-        name, graph = participant.found("node", node)
-        _must_have_states(name, graph)
+        name = _found(participant, node)
         state, transitions = _state(participant, name), list(_transitions(participant, name))
         if json:
             print(json_format.dumps({"node": name, "state": state, "transitions": transitions}))
@@ -61,8 +60,7 @@ def set_(node: str, transition: str, /, *, connection: PatientConnection) -> int
         from lifecycle_msgs.msg import Transition
         from lifecycle_msgs.srv import ChangeState
 
-        name, graph = participant.found("node", node)
-        _must_have_states(name, graph)
+        name = _found(participant, node)
         before, allowed = _state(participant, name), _transitions(participant, name)
         if transition not in allowed:
             near = nearest(transition, allowed)
@@ -83,9 +81,11 @@ def set_(node: str, transition: str, /, *, connection: PatientConnection) -> int
     return beside("lifecycle", connection, act)
 
 
-def _must_have_states(name: str, graph: Graph) -> None:
-    if f"{name}/get_state" not in graph.services:
+def _found(participant: Participant, word: str) -> str:
+    name, _ = participant.found("node", word)
+    if not participant.is_offered(f"{name}/get_state"):
         raise UserError(f"node {name}: is not a lifecycle node: it has no state and no transitions")
+    return name
 
 
 def _state(participant: Participant, name: str) -> str:

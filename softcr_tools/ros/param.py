@@ -136,8 +136,8 @@ def set_(
 
 
 def _found(participant: Participant, word: str) -> str:
-    name, graph = participant.found("node", word)
-    if f"{name}/list_parameters" not in graph.services:
+    name, _ = participant.found("node", word)
+    if not participant.is_offered(f"{name}/list_parameters"):
         raise UserError(f"node {name}: offers no services for its parameters")
     return name
 

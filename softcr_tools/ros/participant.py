@@ -174,6 +174,10 @@ class Participant:
             return wanted, graph
         raise UserError(f"{kind} {wanted}: unknown; {instead(word, wanted, names, kind)}")
 
+    def is_offered(self, service: str) -> bool:
+        """Whether a service of this full name exists; a new node's are heard of one by one."""
+        return service in self._looked(lambda known: service in known.services).services
+
     def _looked(self, enough: Callable[[Graph], bool]) -> Graph:
         """The graph when it is enough, or when there are nodes and no others are to be expected."""
         began = changed = time.monotonic()

@@ -12,21 +12,23 @@ import math
 import platform
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from softcr_models.errors import UserError
 from softcr_models.kernel_cache import cache_directory
+from softcr_models.robots.robot import Robot, load_robot
 from softcr_runtime.blocks.system import Computing
 from softcr_runtime.blocks.virtual import CORES
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.ros.realtime import schedule_realtime
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
+from softcr_tools.running.roles import settings_of
 from softcr_tools.running.run_options import RunOptions
 from softcr_tools.running.virtual_up import VirtualSystem, VirtualSystemOf
 
@@ -41,8 +43,11 @@ MOST = 0.85
 """Share of the cores that can be had which a loop may take; the rest is for bursts."""
 RAREST = 4
 """Periods that an answer of a controller may take: its plans reach so far."""
-LOOKED_AT = 0.3
-"""Cores that recorder, pictures and the nodes' own threads take."""
+LOOKED_AT, PICTURES = 0.3, 0.1
+"""Cores that recorder, pictures and the nodes' own threads take, and those of them that are free
+without pictures: a loop on one core took 0.98 with them, and 0.86 without."""
+COARSEST = 2
+"""Intervals of each segment of a rod, where no finer one can be computed in time."""
 MESSAGES = 80.0
 """Of a node's tick, what it does beside its block: so many times `sum(range(1000))`. Found, as what
 is looked at, from the processor time of whole runs with nodes, at 70 and 200 Hz: about 0.65 ms
@@ -144,13 +149,22 @@ class Fit:
     share: float
 
 
+class _Choice(NamedTuple):
+    options: Any
+    cost: LoopCost
+    fit: Fit
+    lines: tuple[str, ...] = ()  # about what was given up
+
+
 def fitted(
     options: Options, virtual: VirtualSystemOf, tell: Callable[[str], None], anyway: bool
 ) -> Options:
     """Options whose loop keeps up with the clock here.
 
-    Where nobody chose the controller or a number of its, and it takes more than a period,
-    `rod_mpc` takes its place.
+    Where nobody chose the controller or a number of its, and it takes more than a period or has
+    time for the fewest candidates only, `rod_mpc` takes its place. Where that is not enough, there
+    are no pictures, and where the loop is still too slow, the filter is simpler and rods are
+    coarser, as far as nobody chose them.
 
     Args:
         options: of a run.
@@ -162,17 +176,13 @@ def fitted(
         UserError: the loop cannot keep up, in one line with what its parts take.
     """
     cores = cores_that_can_be_had()
-    cost = loop_cost(virtual(_short(options)))
-    fit = cost.fit(cores)
-    if cost.known and (fit.slow or fit.every > 1 or fit.candidates < cost.candidates):
-        cost = loop_cost(virtual(_short(options)), anew=True)
-        fit = cost.fit(cores)
-    if _is_nempc_by_default(options) and (fit.every > 1 or fit.slow):
-        gentler = options.model_copy(update={"controller": GRADIENT_MPC})
-        other = loop_cost(virtual(_short(gentler)))
-        if not (found := other.fit(cores)).slow:
-            tell(f"{GRADIENT_MPC}: {NEMPC} takes {_last(cost).words}; it needs a faster processor")
-            options, cost, fit = gentler, other, found
+    chosen = _choice(options, virtual, cores)
+    fewest = chosen.fit.every > 1 or 0 < chosen.fit.candidates == chosen.cost.least
+    if chosen.fit.slow or (fewest and _is_nempc_by_default(options)):
+        chosen = _gentler(chosen, virtual, cores) or chosen
+    options, cost, fit, lines = chosen
+    if lines:
+        tell("\n".join(lines))
     words = f"a tick takes here: {cost.words}; of {cores:.1f} cores the loop takes {fit.cores:.1f}"
     if not fit.slow:
         if fit.candidates < cost.candidates:
@@ -190,6 +200,71 @@ def fitted(
     raise UserError(f"{line}; {_instead(options)}--anyway starts it as it is")
 
 
+def _choice(
+    options: RunOptions, virtual: VirtualSystemOf, cores: float, lines: tuple[str, ...] = ()
+) -> _Choice:
+    """What a loop takes, and how it runs on so many cores; timed again before it is too slow."""
+
+    def timed(**anew: bool) -> _Choice:
+        cost = loop_cost(virtual(_short(options)), **anew)
+        if options.visuals == "off":
+            cost = replace(cost, others=cost.others - PICTURES)
+        return _Choice(options, cost, cost.fit(cores), lines)
+
+    found = timed()
+    less = found.fit.every > 1 or found.fit.candidates < found.cost.candidates
+    return timed(anew=True) if found.cost.known and (found.fit.slow or less) else found
+
+
+def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice | None:
+    """A loop that keeps up once as little as possible is given up of what nobody chose."""
+    options, cost, fit, lines = chosen
+    found = []
+    if _is_nempc_by_default(options):
+        line = f"{GRADIENT_MPC}: {NEMPC} takes {_last(cost).words}; it needs a faster processor"
+        gradient = options.model_copy(update={"controller": GRADIENT_MPC})
+        options, cost, fit, lines = _choice(gradient, virtual, cores, (line,))
+        found.append(_Choice(options, cost, fit, lines))
+    if options.visuals == "auto" and (fit.slow or fit.every > 1):
+        options = options.model_copy(update={"visuals": "off"})
+        cost = replace(cost, others=cost.others - PICTURES)
+        lines += ("visuals off: there are no cores left for what is only looked at",)
+        found.append(_Choice(options, cost, cost.fit(cores), lines))
+    for line, coarser in _coarser(options, cost):
+        if any(not each.fit.slow for each in found):
+            break
+        lines += (line,)
+        with suppress(UserError):  # there is no such rod
+            found.append(_choice(coarser, virtual, cores, lines))
+    return min(
+        (each for each in found if not each.fit.slow),
+        key=lambda each: each.fit.every,
+        default=None,
+    )
+
+
+def _coarser(options: RunOptions, cost: LoopCost) -> Iterator[tuple[str, RunOptions]]:
+    """Options that take less and less, for which a rod is known less well, and a line of each."""
+    robot = load_robot(options.robot, options.kinds)
+    if not isinstance(robot, Robot):
+        return
+    unscented = options.estimator == "rod" and robot.pressure_chain is None
+    if unscented and "filter" not in options.of("estimator"):
+        options = options.told("estimator", {"filter": "ekf"})
+        yield f"estimator.filter ekf: ukf takes {cost.ticks['estimator'].words}", options
+    roles = [
+        name
+        for name in ("estimator", "controller", "reference")
+        if "intervals" in settings_of(options, name)
+    ]
+    given = any("intervals" in options.of(name) for name in (*roles, "plant"))
+    if len(robot.segments) > 1 and not given:
+        for name in roles:
+            options = options.told(name, {"intervals": COARSEST})
+        said = " and ".join(f"{name}.intervals" for name in roles)
+        yield f"{said} {COARSEST} of each segment: a coarser rod", options
+
+
 def _with_budget(options: Options, share: float) -> Options:
     """Whose controller computes for a share of a period at most, where nobody chose how long."""
     its = {"budget": max(round(share, 3), _LEAST_BUDGET), **options.of("controller")}
@@ -198,8 +273,8 @@ def _with_budget(options: Options, share: float) -> Options:
 
 def _is_nempc_by_default(options: RunOptions) -> bool:
     """Whether nobody chose the controller, nor a number or a file of its."""
-    chosen = "controller" in options.model_fields_set or options.roles.get("controller")
-    return options.controller == NEMPC and not chosen
+    told = options.roles.get("controller", {}).keys() - {"substeps"}  # which every one has
+    return options.controller == NEMPC and "controller" not in options.model_fields_set and not told
 
 
 _ORDINALS = {2: "second", 3: "third", 4: "fourth"}
@@ -256,14 +331,18 @@ def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
     candidates = block.settings.population if least else 0
     others = LOOKED_AT + made.others, candidates, least, block.share
     before: dict[str, TickCost] = {}
+    node = math.inf
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(kept.read_text())
         before = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
+        node = float(found["node"])
         if not anew:
-            return LoopCost(before, float(found["node"]), *others, known=True)
+            return LoopCost(before, node, *others, known=True)
     schedule_realtime(_PRIORITY)  # as nodes are, where the system permits it
     try:
-        ticks, node = _measured(made), MESSAGES * _python()
+        node = min(node, MESSAGES * _python())
+        ticks = _measured(made)
+        node = min(node, MESSAGES * _python())
     finally:
         schedule_realtime(0)
     for name in ticks.keys() & before.keys():
