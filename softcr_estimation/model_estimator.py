@@ -38,6 +38,10 @@ FARTHEST = 300.0
 """A number that lies farther from zero after a step is that of a step that diverged: sound ones
 reach 130 with rods and 250 with the rates of tendon-driven arms [scale]."""
 
+_KNOWN, _UNKNOWN = 4, 6
+"""Steps between two stamps in which inputs are nearly linear in time, and further ones after which
+the state is known no better than at the start."""
+
 _FEWEST = 10  # measurements that are worth a warning: the first ones of a cold start are gated
 
 
@@ -470,6 +474,13 @@ class ModelEstimator:
             ramp = self._remembering(begin, begin + change, duration / steps)
             self._filter.predict(ramp, duration / steps)
         self._inputs = inputs
+        if steps > _KNOWN:
+            # what the inputs did meanwhile is not known: no parameter shall explain it
+            share = min(1.0, (steps - _KNOWN) / _UNKNOWN)
+            unknown = np.zeros(self._vector.size)
+            part = self._vector.state_part
+            unknown[part] = share * self._vector.deviation[part]
+            self._filter.widen(unknown)
 
     def _remembering(
         self, begin: np.ndarray, end: np.ndarray, dt: float

@@ -151,6 +151,10 @@ class SquareRootFilter(ABC):
         self.mean = self._clipped(moments.mean)
         self.factor = self._factor_of(math.sqrt(dt) * self._process_noise, moments)
 
+    def widen(self, deviations: np.ndarray) -> None:
+        """Independent errors of standard deviations (n,) add to those of the estimate."""
+        self.factor = factor_of_sum(deviations, self.factor)
+
     def observe(self, measure: Measure | None = None) -> Moments:
         """Mean and covariance of the measured quantity, noise-free, at the present estimate."""
         return self._through(measure or self._measure)
