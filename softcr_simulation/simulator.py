@@ -67,6 +67,7 @@ class Simulator(BlockBase):
     _heard: float
     _sent: np.ndarray
     _timeouts: int
+    _made_up: int
     _is_idle: bool
 
     def __init__(self, robot: Any, settings: Any, plant: Plant | None = None) -> None:
@@ -143,7 +144,9 @@ class Simulator(BlockBase):
                 self._heard = now if lockstep else max(self._player.runs_out, now)
                 self._is_idle = False
         outputs: list[Output] = []
-        for cycle in (now,) if begin is None or lockstep else self._cycles(begin, now):
+        cycles = [now] if begin is None or lockstep else self._cycles(begin, now)
+        self._made_up += len(cycles) - 1
+        for cycle in cycles:
             if begin is not None and not lockstep:
                 self._live(begin, cycle)
             due = self._player.at(cycle + self._nearly)
@@ -207,6 +210,7 @@ class Simulator(BlockBase):
             | told
             | {
                 "commands_stale": self._timeouts,
+                "cycles_made_up": self._made_up,
                 "plans_refused": dict(self._player.refused),
                 "without_commands": self._is_idle,
                 "finished": self.finished,
@@ -252,3 +256,4 @@ class Simulator(BlockBase):
         self._player = PacketPlayer(self._period)
         self._sent = np.zeros(len(self.expected.actuators))
         self._is_idle, self._timeouts, self.finished = True, 0, False
+        self._made_up = 0

@@ -184,6 +184,7 @@ def test_a_late_cycle_makes_up_for_what_sensors_measured_and_commands_moved():
     assert sent(9, (late, 0.5)) == [(6, 9e3), (7, 9e3), (8, 9e3), (9, 3e3)]
     # as many as wait to be heard, of a longer time
     assert [stamp for stamp, _ in sent(30, (packet(30, 1e3), 0.0))] == [26, 27, 28, 29, 30]
+    assert simulator.describe()["cycles_made_up"] == 3 + 3 + 4
 
 
 def test_answers_later_than_any_plan_lead_the_robot_to_rest_and_say_so():

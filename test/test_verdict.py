@@ -104,6 +104,8 @@ def test_missed_cycles_beyond_the_share_are_told_of_the_loop_that_missed(tmp_pat
     found = judged(tmp_path / "many", closed_loop(DURATION) + many_of_it)
     assert found["line"] == f"NOT good: {node} missed 6 % of its cycles (plant: same_structure)"
     assert not found["failed"]  # the robot moved
+    made_up = told_by(node, cycles=cycles, missed_cycles=many, cycles_made_up=many - few)
+    assert judged(tmp_path / "made_up", closed_loop(DURATION) + made_up)["good"]
 
 
 @pytest.mark.parametrize("robot", ["licher2025", "two_segments"])

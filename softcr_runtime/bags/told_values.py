@@ -101,6 +101,7 @@ class _Told(TypedDict, total=False):
     holds: Whole
     ticks_at_bounds: Whole
     commands_stale: Whole
+    cycles_made_up: Whole
     without_commands: bool
     missed_cycles: Whole
     cycles: Whole

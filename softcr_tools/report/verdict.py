@@ -137,8 +137,9 @@ def _missed_in_words(run: Run) -> Iterator[str]:
 
 
 def _missed(run: Run, node: str) -> float | None:
-    """Missed cycles over the others, as the table of loops tells them; None: it told none."""
+    """Missed cycles over the others, as the table of loops tells them, but for those that a
+    simulator has made up for; None: it told none."""
     missed, cycles = (run.bag.said(node, name) for name in ("missed_cycles", "cycles"))
     if not isinstance(missed, int) or not isinstance(cycles, int) or not cycles:
         return None
-    return missed / cycles
+    return max(missed - (run.bag.said(node, "cycles_made_up") or 0), 0) / cycles
