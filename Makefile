@@ -26,7 +26,7 @@ COMPILE := PYTHONHASHSEED=0 $(VENV)/bin/python -m softcr_models.warm_up
 HAS_LIBGOMP := $(VENV)/bin/python -c 'import ctypes; \
 	[ctypes.CDLL(name) for name in ("libgomp.so.1", "libgomp.so.1.0.0")]'
 
-.PHONY: help setup setup-cuda sim rehearsal test test-all test-wire bench wheels docs lint clean
+.PHONY: help setup setup-cuda sim rehearsal test test-all test-wire bench wheels data docs lint clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -68,6 +68,9 @@ bench: $(STAMP) ## measure rod, filter and controller beside their baselines
 
 wheels: $(STAMP) ## download into .whl what the study speed/gpu needs where no registry is
 	@$(VENV)/bin/python -m softcr_studies.speed.gpu_wheels .whl
+
+data: $(STAMP) ## write the shipped recordings at full rate into build/data, from copies of their authors' repositories below FROM=...
+	@$(VENV)/bin/python -m softcr_studies.recordings.full_rate '$(FROM)' build/data
 
 docs: export OPENBLAS_NUM_THREADS := 1
 docs: $(STAMP) ## build the documentation into build/docs; warnings are errors
