@@ -24,6 +24,7 @@ from softcr_simulation.plants import Plant
 
 _MOST_AT_ONCE = 20  # periods that a late cycle makes the plant live through
 _MOST_MEASURED = 5  # of them, that sensors measure: as many messages wait to be heard
+_WHOLE = 0.9  # a cycle is missed where so much more than a period has passed [periods]
 _NEARLY = 0.25  # a command that is due so near to a cycle counts from the cycle on [periods]
 
 
@@ -163,7 +164,7 @@ class Simulator(BlockBase):
     def _cycles(self, begin: int, end: int) -> list[int]:
         """Times [ns] at which sensors measure after one time and until another: a late cycle has
         not stopped them, but what they measured comes late."""
-        missed = min(round((end - begin) / self._period) - 1, _MOST_MEASURED - 1)
+        missed = min(int((end - begin) / self._period - _WHOLE), _MOST_MEASURED - 1)
         return [end - k * self._period for k in range(missed, -1, -1)]
 
     def _heard_packets(self, now: int, samples: Samples) -> list[tuple[CommandPacket, int]]:

@@ -164,7 +164,7 @@ def test_a_late_cycle_makes_up_for_what_sensors_measured_and_commands_moved():
 
     def sent(cycle, *came):
         """Stamps and commands of a cycle that hears of packets that came so many cycles before."""
-        now, seconds = cycle * period, 1e-9 * period
+        now, seconds = round(cycle * period), 1e-9 * period
         plans = tuple(
             Sample("pressure/plan", 0, packet, seconds * (cycle - ago)) for packet, ago in came
         )
@@ -184,6 +184,8 @@ def test_a_late_cycle_makes_up_for_what_sensors_measured_and_commands_moved():
     assert sent(9, (late, 0.5)) == [(6, 9e3), (7, 9e3), (8, 9e3), (9, 3e3)]
     # as many as wait to be heard, of a longer time
     assert [stamp for stamp, _ in sent(30, (packet(30, 1e3), 0.0))] == [26, 27, 28, 29, 30]
+    # a cycle that is late, and none that was missed
+    assert [stamp for stamp, _ in sent(31.5, (packet(30, 1e3), 9.0))] == [31]
     assert simulator.describe()["cycles_made_up"] == 3 + 3 + 4
 
 
