@@ -103,7 +103,7 @@ def test_behind_half_the_horizon_the_known_inputs_are_reached_through_the_lag(de
     amounts = weights[0] * sent[2:-1] + weights[1] * sent[3:]
     reached = lag.trajectory(felt[delay + 3], amounts[None] - moved, PERIOD)[0]
     told = felt[delay + 3 + HELD_TICKS :: HELD_TICKS]
-    assert reached[HELD_TICKS::HELD_TICKS] == pytest.approx(told[:4], abs=1e-3)
+    assert reached[HELD_TICKS::HELD_TICKS] == pytest.approx(told[: BRIDGED // HELD_TICKS], abs=1e-3)
     short = replace(seen, reference=replace(reference, inputs=felt[: delay + ticks + BRIDGED]))
     np.testing.assert_array_equal(horizon.remember(optimised, short), optimised[:3])
 

@@ -74,6 +74,7 @@ def test_an_outlier_is_what_is_around_it_and_a_step_stays(authors, tmp_path):
     [
         (lambda path: path.write_text("x1,y1\n1,2\n"), "columns z1, x2"),
         (lambda path: path.write_bytes(b"\xff\xfe\x00"), "cannot be read"),
+        (lambda path: path.write_text(path.read_text().replace("1.0", "far")), "cannot be read"),
         (lambda path: path.unlink(), "cannot be read"),
     ],
 )
@@ -89,4 +90,12 @@ def test_a_folder_without_recordings_is_one_line(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "has no recording of the authors" in said
     assert said.count("\n") == 1
-    assert main([]) == 2
+    assert main([]) == main(["", "out"]) == 2
+
+
+def test_a_time_that_jumps_is_one_line_and_allocates_nothing(authors, tmp_path):
+    source, _, _, rows = authors
+    rows[-1, 0] = 1e12
+    np.savetxt(source / "asu" / ASU.folder / ASU.files["mar7_1"], rows, delimiter=",")
+    with one_line(says="its time jumps"):
+        write(source, tmp_path / "out")

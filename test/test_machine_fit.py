@@ -175,7 +175,7 @@ def test_a_machine_that_was_busy_when_it_was_timed_is_timed_again_before_it_is_f
 
     def measured(made):
         seconds = timed.pop(0)
-        return {name: TickCost(seconds, PERIOD) for name in machine_fit._timed(made)}
+        return {name: TickCost(seconds, PERIOD) for name in machine_fit._parts_timed(made)}
 
     monkeypatch.setattr(machine_fit, "_measured", measured)
     options, lines = wanted(controller="rod_mpc"), []

@@ -18,7 +18,7 @@ import pandas as pd
 from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
 
-_TRUNK = Path("servo_motor_archive")
+_TRUNK = "servo_motor_archive"
 _TRUNK_FILES = {
     "a_0g": "observations_controlled_1.csv",
     "a_300g": "observations_controlled_1_300g.csv",
@@ -27,13 +27,14 @@ _TRUNK_FILES = {
 _TRUNK_RATE = 100.0  # [Hz]
 _FITTED = 10000  # samples of the trials of 150 s; the rest is another trial
 _OUTLIER, _AROUND = 4e-3, 9  # from the median of so many samples [m], [-]
-_ASU = Path("2023")
+_ASU = "2023"
 _ASU_FILES = {
     **{f"apr4_{k}": Path(f"apr 4/data_collect_{k}.txt") for k in (1, 2, 4, 5, 6, 7)},
     "mar7_1": Path("mar 7/data_collect_1.txt"),
 }
 _ASU_RATE = 60.0  # [Hz]
 _ASU_COLUMNS = 38
+_LONGEST = 10  # samples on the even grid, of one in the file
 _PRESSURES = [4, 5, 6, 10, 11, 12]  # columns after the time [psi]
 _BASE, _PLATES = slice(17, 20), (slice(24, 27), slice(31, 34))  # positions [m], z up
 _PSI = 6894.76  # [Pa]
@@ -52,7 +53,7 @@ class Recording:
     """
 
     name: str
-    folder: Path
+    folder: str
     files: Mapping[str, str | Path]
     rate: float
     read: Callable[[str, Path], dict[str, np.ndarray]]
@@ -70,10 +71,10 @@ def trunk_trial(name: str, file: Path) -> dict[str, np.ndarray]:
     angles = [f"phi{motor}" for motor in range(1, 7)]
     if missing := [each for each in (*places, *angles) if each not in table]:
         raise UserError(f"{file}: columns {', '.join(missing)} are missing")
-    positions = table[places]
+    positions = table[places].astype(float)
     median = positions.rolling(_AROUND, center=True, min_periods=1).median()
     positions = positions.where((positions - median).abs() <= _OUTLIER, median)
-    found = {f"{name}_y": positions.to_numpy(), f"{name}_q": table[angles].to_numpy()}
+    found = {f"{name}_y": positions.to_numpy(), f"{name}_q": table[angles].to_numpy(float)}
     if len(table) <= _FITTED:
         return found
     rest = {key.replace(name, f"{name}_end"): value[_FITTED:] for key, value in found.items()}
@@ -91,6 +92,8 @@ def asu_trial(name: str, file: Path) -> dict[str, np.ndarray]:
     if rows.shape[1] != _ASU_COLUMNS or (np.diff(rows[:, 0]) <= 0.0).any():
         raise UserError(f"{file}: must be {_ASU_COLUMNS} columns, the first an ascending time")
     times = rows[:, 0] - rows[0, 0]
+    if times[-1] * _ASU_RATE > _LONGEST * len(rows):
+        raise UserError(f"{file}: lasts {times[-1]:g} s with {len(rows)} samples: its time jumps")
     grid = np.arange(int(times[-1] * _ASU_RATE) + 1) / _ASU_RATE
     even = np.stack([np.interp(grid, times, column) for column in rows.T], axis=1)
     base = np.median(even[:, _BASE], axis=0)
@@ -117,7 +120,7 @@ def write(source: Path, target: Path) -> list[Path]:
     written = []
     for each in RECORDINGS:
         first = next(iter(each.files.values()))
-        place = next((p for p in sorted(source.rglob(each.folder.name)) if (p / first).is_file()),
+        place = next((p for p in sorted(source.rglob(each.folder)) if (p / first).is_file()),
                      None)  # fmt: skip
         if place is None:
             continue
@@ -130,7 +133,7 @@ def write(source: Path, target: Path) -> list[Path]:
         target.mkdir(parents=True, exist_ok=True)
         data = target / f"{each.name}.npz"
         small = {key: value.astype(np.float32) for key, value in arrays.items()}
-        np.savez_compressed(data, rate=np.float32(each.rate), **small)  # type: ignore[arg-type]
+        np.savez_compressed(data, allow_pickle=False, rate=np.float32(each.rate), **small)
         shipped = (config_directory() / "recordings" / f"{each.name}_map.yaml").read_text()
         known = target / f"{each.name}_map.yaml"
         known.write_text(re.sub(r"rate: [\d.]+", f"rate: {each.rate:g}", shipped))
@@ -145,13 +148,13 @@ def write(source: Path, target: Path) -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     """The command; returns the exit code."""
-    if len(arguments) != 2:
+    if len(arguments) != 2 or not all(arguments):  # as make has it without FROM=...
         print("usage: python -m softcr_studies.recordings.full_rate FROM TO", file=sys.stderr)
         return 2
     try:
         for path in write(Path(arguments[0]), Path(arguments[1])):
             print(path)
-    except UserError as error:
+    except (UserError, OSError) as error:
         print(f"softcr: error: {error}", file=sys.stderr)
         return 2
     return 0

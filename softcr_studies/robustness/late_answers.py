@@ -238,7 +238,7 @@ def _musts() -> list[Must]:
             musts.append(Must(_SETTLED_ERROR, *bounds[:2], case=late.name))
             musts.append(Must(_LARGEST, *bounds[2:], case=late.name))
             continue
-        if late.whole and len(late.computing.stops) > 10:
+        if late.whole and late.computing.stops[0].seconds == _HALF_SPEED[0]:
             musts.append(Must(_RESTED, 0.0, case=late.name))
             musts.append(Must(_SETTLED_ERROR, 1.5, 0.6, case=late.name))
         gaps = {each.count for each in late.missing.get(POSES, ())}

@@ -176,7 +176,7 @@ def fitted(
         UserError: the loop cannot keep up, in one line with what its parts take.
     """
     cores = cores_that_can_be_had()
-    chosen = _choice(options, virtual, cores)
+    chosen = _timed(options, virtual, cores)
     fewest = chosen.fit.every > 1 or 0 < chosen.fit.candidates == chosen.cost.least
     if chosen.fit.slow or (fewest and _is_nempc_by_default(options)):
         chosen = _gentler(chosen, virtual, cores) or chosen
@@ -200,42 +200,45 @@ def fitted(
     raise UserError(f"{line}; {_instead(options)}--anyway starts it as it is")
 
 
-def _choice(
+def _timed(
     options: RunOptions, virtual: VirtualSystemOf, cores: float, lines: tuple[str, ...] = ()
 ) -> _Choice:
     """What a loop takes, and how it runs on so many cores; timed again before it is too slow."""
+    cost = loop_cost(virtual(_short(options)))
+    found = _choice(options, cost, cores, lines)
+    less = found.fit.slow or found.fit.every > 1 or found.fit.candidates < cost.candidates
+    if not (cost.known and less):
+        return found
+    return _choice(options, loop_cost(virtual(_short(options)), anew=True), cores, lines)
 
-    def timed(**anew: bool) -> _Choice:
-        cost = loop_cost(virtual(_short(options)), **anew)
-        if options.visuals == "off":
-            cost = replace(cost, others=cost.others - PICTURES)
-        return _Choice(options, cost, cost.fit(cores), lines)
 
-    found = timed()
-    less = found.fit.every > 1 or found.fit.candidates < found.cost.candidates
-    return timed(anew=True) if found.cost.known and (found.fit.slow or less) else found
+def _choice(options: RunOptions, cost: LoopCost, cores: float, lines: tuple[str, ...]) -> _Choice:
+    """How a loop of known cost runs."""
+    spared = PICTURES if options.visuals == "off" else 0.0
+    return _Choice(options, cost, replace(cost, others=cost.others - spared).fit(cores), lines)
 
 
 def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice | None:
     """A loop that keeps up once as little as possible is given up of what nobody chose."""
-    options, cost, fit, lines = chosen
     found = []
-    if _is_nempc_by_default(options):
-        line = f"{GRADIENT_MPC}: {NEMPC} takes {_last(cost).words}; it needs a faster processor"
-        gradient = options.model_copy(update={"controller": GRADIENT_MPC})
-        options, cost, fit, lines = _choice(gradient, virtual, cores, (line,))
-        found.append(_Choice(options, cost, fit, lines))
+    if _is_nempc_by_default(chosen.options):
+        line = (
+            f"{GRADIENT_MPC}: {NEMPC} takes {_last(chosen.cost).words}; it needs a faster processor"
+        )
+        gradient = chosen.options.model_copy(update={"controller": GRADIENT_MPC})
+        chosen = _timed(gradient, virtual, cores, (line,))
+        found.append(chosen)
+    options, cost, fit, lines = chosen
     if options.visuals == "auto" and (fit.slow or fit.every > 1):
         options = options.model_copy(update={"visuals": "off"})
-        cost = replace(cost, others=cost.others - PICTURES)
         lines += ("visuals off: there are no cores left for what is only looked at",)
-        found.append(_Choice(options, cost, cost.fit(cores), lines))
+        found.append(_choice(options, cost, cores, lines))
     for line, coarser in _coarser(options, cost):
         if any(not each.fit.slow for each in found):
             break
         lines += (line,)
         with suppress(UserError):  # there is no such rod
-            found.append(_choice(coarser, virtual, cores, lines))
+            found.append(_timed(coarser, virtual, cores, lines))
     return min(
         (each for each in found if not each.fit.slow),
         key=lambda each: each.fit.every,
@@ -364,7 +367,7 @@ def _measured(made: VirtualSystem) -> dict[str, TickCost]:
         make=lambda part: made.blocks[part.name],
     )
     costs = {}
-    for name in _timed(made):
+    for name in _parts_timed(made):
         ticks = executor.tick_times[name]
         # a loop so slow that it ticks a few times only is judged by those
         counted = ticks[_FIRST:] or ticks
@@ -384,7 +387,7 @@ def _python() -> float:
     return best
 
 
-def _timed(made: VirtualSystem) -> tuple[str, ...]:
+def _parts_timed(made: VirtualSystem) -> tuple[str, ...]:
     """Names of the parts that are timed, the controller last."""
     roles = ("plant", "estimator", "reference", "controller")
     return tuple(made.roles[role] for role in roles if role in made.roles)
@@ -393,7 +396,7 @@ def _timed(made: VirtualSystem) -> tuple[str, ...]:
 def _key(made: VirtualSystem) -> str:
     """Of robot and settings of all parts, and the machine; the directory is the version's own."""
     told: list[object] = [platform.machine(), _processor(), CORES]
-    for name in _timed(made):
+    for name in _parts_timed(made):
         block = made.blocks[name]
         told += [name, type(block).__qualname__, block.settings, block.robot]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
