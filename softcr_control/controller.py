@@ -316,7 +316,7 @@ class ControllerBlock(BlockBase):
             self._start_afresh(now)
         if self._venting or self._held is not None or stands:
             pose = observation.output(TIP) if observation.tip is None else observation.tip
-            self._approach.begin(pose[:3, 3], now)
+            self._approach.begin(pose[:3, 3], now, aim, rows.period)
         on_the_way = self._approach.towards(aim, now, rows.period)
         if on_the_way is not aim:
             reference = replace(reference, tip_positions=on_the_way)

@@ -103,10 +103,23 @@ def test_what_nobody_chose_gives_way_until_the_loop_keeps_up(monkeypatch):
 def test_pictures_give_way_where_cores_are_few(monkeypatch):
     told = machine(monkeypatch, cores=1.0, simulator=0.12, estimator=0.2, rod_mpc=0.15, nempc=1.0)
     found = fit(wanted(), told)
-    assert (found.controller, found.visuals) == ("rod_mpc", "off")
+    assert (found.controller, found.visuals, found.processes) == ("rod_mpc", "off", "one")
     assert found.of("estimator") == {}
+    assert fit(wanted(processes="each"), told).processes == "each"
     assert fit(wanted(visuals="on"), told).visuals == "on"
     assert told[-1].endswith("rod_mpc answers every second estimate")
+
+
+def test_parts_of_one_process_cost_fewer_messages(monkeypatch):
+    ticks = {name: TickCost(0.1 * PERIOD, PERIOD) for name in ("simulator", "estimator", "rod_mpc")}
+    cost = LoopCost(ticks, node=0.1 * PERIOD, others=0.2)
+    monkeypatch.setattr(machine_fit, "loop_cost", lambda options: cost)
+    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 1.0)
+    told = []
+    for processes in ("each", "one"):
+        fit(wanted(controller="rod_mpc", processes=processes), told)
+    assert told[0].endswith("the loop takes 0.8; rod_mpc answers every second estimate")
+    assert told[1].endswith("the loop takes 0.7")
 
 
 def test_sub_steps_that_a_robot_needs_are_nobody_s_choice(monkeypatch):

@@ -269,6 +269,13 @@ def test_the_recorder_frames_the_run_and_the_controller_stops_first():
     assert system.activation[-1] == "simulator"
 
 
+def test_the_parts_of_a_loop_share_a_process_if_told():
+    assert set(system_of().processes) == {part.name for part in system_of().parts}
+    shared = system_of(processes="one").processes
+    assert [part.name for part in shared["loop"]] == [part.name for part in system_of().parts[1:]]
+    assert set(shared) == {"recorder", "loop"}
+
+
 def test_only_in_lockstep_the_plant_ends_the_run():
     assert "duration" not in parameters_of(system_of(duration="7"), "simulator")
     system = system_of(duration="7", mode="lockstep")

@@ -10,13 +10,13 @@ from softcr_runtime.blocks.system import Parameters, Part, System
 from softcr_runtime.settings import registry
 from softcr_tools.running.roles import NOBODY, OPEN_LOOP
 from softcr_tools.running.run_options import RunOptions
-from softcr_tools.running.systems import loop_parts, priority
+from softcr_tools.running.systems import LOOP, loop_parts, priority
 
 _PATIENCE = 2.5
 """For a pose that is due: 20 ms of latency, a frame at 120 Hz and some jitter [periods]."""
 
 
-SENSORS, LOOP = "sensors", "loop"
+SENSORS = "sensors"
 """Processes that nodes share: what one of them hands to another, or does beside it, costs less. The
 valves and the recorder are alone, so that nothing of the loop can hold them up or end them, and so
 is the reference that plans while the loop runs."""

@@ -29,7 +29,7 @@ from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.ros.realtime import schedule_realtime
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
 from softcr_tools.running.roles import settings_of
-from softcr_tools.running.run_options import RunOptions
+from softcr_tools.running.run_options import RunOptions, SimulationOptions
 from softcr_tools.running.virtual_up import VirtualSystem, VirtualSystemOf
 
 Options = TypeVar("Options", bound=RunOptions)
@@ -52,6 +52,11 @@ MESSAGES = 80.0
 """Of a node's tick, what it does beside its block: so many times `sum(range(1000))`. Found, as what
 is looked at, from the processor time of whole runs with nodes, at 70 and 200 Hz: about 0.65 ms
 where the sum takes 8 us."""
+FEW = 1.5
+"""Cores below which parts share a process: on more they are quicker side by side."""
+TOGETHER = 0.2
+"""Of MESSAGES, what is left where all parts share a process: a loop whose nodes took 1.13 cores in
+processes of their own took 0.76 so."""
 _FIRST = 5  # ticks that are not counted
 _LEAST_BUDGET = 0.02  # of a controller [periods]
 _PRIORITY = 1
@@ -163,8 +168,8 @@ def fitted(
 
     Where nobody chose the controller or a number of its, and it takes more than a period or has
     time for the fewest candidates only, `rod_mpc` takes its place. Where that is not enough, there
-    are no pictures, and where the loop is still too slow, the filter is simpler and rods are
-    coarser, as far as nobody chose them.
+    are no pictures, and on few cores all parts share a process; where the loop is still too slow,
+    the filter is simpler and rods are coarser, as far as nobody chose them.
 
     Args:
         options: of a run.
@@ -215,7 +220,14 @@ def _timed(
 def _choice(options: RunOptions, cost: LoopCost, cores: float, lines: tuple[str, ...]) -> _Choice:
     """How a loop of known cost runs."""
     spared = PICTURES if options.visuals == "off" else 0.0
-    return _Choice(options, cost, replace(cost, others=cost.others - spared).fit(cores), lines)
+    node = cost.node * (TOGETHER if _processes(options) == "one" else 1.0)
+    fit = replace(cost, others=cost.others - spared, node=node).fit(cores)
+    return _Choice(options, cost, fit, lines)
+
+
+def _processes(options: RunOptions) -> str:
+    """How a simulation shares processes; those of the bench are as they are."""
+    return options.processes if isinstance(options, SimulationOptions) else ""
 
 
 def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice | None:
@@ -229,7 +241,12 @@ def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice
         chosen = _timed(gradient, virtual, cores, (line,))
         found.append(chosen)
     options, cost, fit, lines = chosen
-    if options.visuals == "auto" and (fit.slow or fit.every > 1):
+    if cores < FEW and _processes(options) == "auto" and _is_short(fit):
+        options = options.model_copy(update={"processes": "one"})
+        lines += ("processes one: on so few cores messages between processes cost too much",)
+        found = [_choice(options, cost, cores, lines)]  # nothing is lost by it
+        fit = found[0].fit
+    if options.visuals == "auto" and _is_short(fit):
         options = options.model_copy(update={"visuals": "off"})
         lines += ("visuals off: there are no cores left for what is only looked at",)
         found.append(_choice(options, cost, cores, lines))
@@ -244,6 +261,11 @@ def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice
         key=lambda each: each.fit.every,
         default=None,
     )
+
+
+def _is_short(fit: Fit) -> bool:
+    """Whether a loop would use more of the cores than it has."""
+    return bool(fit.slow) or fit.every > 1
 
 
 def _coarser(options: RunOptions, cost: LoopCost) -> Iterator[tuple[str, RunOptions]]:

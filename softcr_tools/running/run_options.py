@@ -302,6 +302,11 @@ class SimulationOptions(PlantOptions):
         description=f"simulated plant; empty: the robot's own; {_A_PLACE}",
         json_schema_extra=_known(registry.choices("plant")),
     )
+    processes: Literal["auto", "each", "one"] = Field(
+        "auto",
+        description="each: every part of the loop is a process of its own; one: all of them share "
+        "one, which takes less of few cores; auto: one where the loop does not fit otherwise",
+    )
 
     @property
     def node_mode(self) -> str:

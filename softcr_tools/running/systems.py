@@ -17,6 +17,8 @@ from softcr_tools.running.roles import NOBODY, part_of, settings_of
 from softcr_tools.running.run_options import RunOptions, SimulationOptions
 
 RECORDER = "softcr_runtime.bags.recorder_node"
+LOOP = "loop"
+"""Process of the parts of a loop that share one."""
 
 
 def simulation_system(options: SimulationOptions, bag: Path) -> System:
@@ -31,7 +33,10 @@ def simulation_system(options: SimulationOptions, bag: Path) -> System:
     common |= loop_of(kind_of(options.robot)).common(options)
     simulator = _simulator(options, common)
     recorder, *others = loop_parts(options, common, bag)
-    return _in_order(options, recorder, simulator, *(part for part in others if part is not None))
+    loop = [simulator, *(part for part in others if part is not None)]
+    if options.processes == "one":
+        loop = [part.in_process(LOOP) if part.is_block else part for part in loop]
+    return _in_order(options, recorder, *loop)
 
 
 def loop_parts(
