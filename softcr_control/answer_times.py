@@ -12,7 +12,8 @@ _JUDGED = 3  # answers: where most of them come too late or too rarely for any p
 _LATE = 3
 """Periods for which answers come too late before that counts: an estimator that stopped answers in
 a moment all that it has missed."""
-_AGAIN = 0.8  # of the largest time between answers, and answers are sent again
+_AGAIN = 0.8  # of the largest age and time between answers, and answers are sent again
+_CALM = 0.5  # that lasts so long before: until then the robot has come to rest [s]
 _STOPPED = 0.25  # of a second without a planned command: more, and the robot is led to rest [s]
 _PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
 _ALWAYS = 0.9  # share of them that is longer: chance alone does not make a controller slower
@@ -47,6 +48,7 @@ class AnswerTimes:
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)  # [s]
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
         self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
+        self._strained = 0  # stamp of the newest answer that was nearly too old [ns]
         self._late_since: int | None = None  # when the first of late answers came [ns]
         self._reach = 0.0  # from an estimate to where the packet that answers it ends [s]
         self.delay, self.every, self.too_late, self.last_age = self._least, 1, False, 0.0
@@ -106,11 +108,14 @@ class AnswerTimes:
         came = self._answered[-1] + round(1e9 * last[-1])
         since = min(self._late_since or came, came)
         self._late_since = since if late else None
+        if last[-1] > _AGAIN * self._latest:
+            self._strained = self._answered[-1]
+        calm = 1e-9 * (self._answered[-1] - self._strained) > _CALM
         if not self.too_late:
             lasts = late > len(last) // 2 and came - since > _LATE * self._period
             rare = len(self._answered) > _JUDGED and self._apart > self._rarest
             self.too_late = lasts or rare or self._stopped > _STOPPED
-        elif late == 0 and self._apart < _AGAIN * self._rarest and not self._stopped:
+        elif calm and self._apart < _AGAIN * self._rarest and not self._stopped:
             self.too_late = False
 
     def _pace(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from softcr_control.answer_times import AnswerTimes
 from softcr_control.predictive.lag_estimation import LagEstimator
 from softcr_control.reference.block import ReferenceBlock
 from softcr_models import load_robot
@@ -233,3 +234,22 @@ def test_who_never_answers_within_a_period_answers_every_second_or_third_estimat
         times, tips, aims, _, block = run(Computing(computing))
         assert block.every == every
         assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 2.0].mean() < 0.3
+
+
+def test_who_was_too_late_commands_again_once_answers_are_quick_and_the_robot_rests():
+    """Answers that are just in time again would command a robot that still moves fast, a whole
+    horizon ahead."""
+    period = 1 / 70
+    times = AnswerTimes(period, least_delay=2, early=1.0, rarest=4.5 * period)
+    late = []
+    for tick, age in enumerate([0.01] * 40 + [0.12] * 20 + [0.08] * 70 + [0.03] * 60):
+        stamp = round(1e9 * tick * period)
+        times.answered(stamp)
+        times.sent(stamp, stamp + round(2e8))
+        times.came(age)
+        late.append(times.too_late)
+    begin = late.index(True)
+    assert 40 < begin < 50
+    end = begin + late[begin:].index(False)
+    assert end - 129 in (35, 36)  # half a second: answers of 80 ms are too near to the limit of 86
+    assert not any(late[end:])
