@@ -308,6 +308,10 @@ def test_answers_too_late_for_any_plan_lead_to_rest_until_they_are_in_time(asked
     seen = len(controller.seen)
     assert answer(late) == answer(0.5 * PERIOD) == answer(0.5 * PERIOD) == []
     assert len(controller.seen) == seen + 3  # computed, but not sent
+    late_in = cycle - 4
+    while (cycle + 2 - late_in) * PERIOD <= 0.5:  # until the robot has come to rest
+        assert block.warnings()
+        assert answer(0.5 * PERIOD) == []
     assert block.warnings()
     assert answer(0.5 * PERIOD) == []
     assert block.warnings() == []
@@ -319,9 +323,7 @@ def test_answers_too_late_for_any_plan_lead_to_rest_until_they_are_in_time(asked
     (played,) = controller.taken_over  # it forgets its plans, but not what is on the way
     first = round((played.due[2] - stamp_of(cycle)) / PERIOD / 1e9)
     assert first == 0
-    assert len(played.due) > MAXIMUM_DELAY
-    assert np.diff(played.commands, axis=0).max() <= 0.0  # of the packet that led to rest
-    assert played.commands[0].all()
+    assert not played.commands.any()  # the packet that led to rest has ended
     assert block.describe()["vents"] == 1
 
 
