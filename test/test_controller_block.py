@@ -327,6 +327,22 @@ def test_answers_too_late_for_any_plan_lead_to_rest_until_they_are_in_time(asked
     assert block.describe()["vents"] == 1
 
 
+def test_who_starts_afresh_knows_the_way_to_rest_that_is_still_played(asked):
+    block, controller = asked
+    block.reset()
+    controller.answer = np.full((8, 3), 5e3)
+    block.tick(stamp_of(1), samples_of(block, 1))
+    block.answered(0.5 * PERIOD)
+    assert list(block.idle(stamp_of(3), "deactivated"))
+    controller.taken_over.clear()
+    assert list(block.tick(stamp_of(5), samples_of(block, 5)))
+    (played,) = controller.taken_over
+    assert round((played.due[2] - stamp_of(5)) / PERIOD / 1e9) == 0
+    assert len(played.due) > MAXIMUM_DELAY
+    assert np.diff(played.commands, axis=0).max() <= 0.0  # of the packet that led to rest
+    assert played.commands[0].all()
+
+
 def test_a_controller_is_told_the_delay_that_its_answer_will_have(asked):
     block, controller = asked
     block.reset()

@@ -167,9 +167,9 @@ def fitted(
     """Options whose loop keeps up with the clock here.
 
     Where nobody chose the controller or a number of its, and it takes more than a period or has
-    time for the fewest candidates only, `rod_mpc` takes its place. Where that is not enough, there
-    are no pictures, and on few cores all parts share a process; where the loop is still too slow,
-    the filter is simpler and rods are coarser, as far as nobody chose them.
+    time for the fewest candidates only, `rod_mpc` takes its place. Where that is not enough,
+    all parts share a process on few cores, and there are no pictures; where the loop is still too
+    slow, the filter is simpler and rods are coarser, as far as nobody chose them.
 
     Args:
         options: of a run.
