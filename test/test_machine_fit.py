@@ -1,21 +1,19 @@
 """What is started on this machine: the loop's parts are timed before."""
 
 import math
+import os
 import time
+from dataclasses import replace
 
 import pytest
 from kit.refusals import one_line
 
 from softcr_models.errors import UserError
-from softcr_tools.running import machine_fit
-from softcr_tools.running.machine_fit import (
-    LoopCost,
-    TickCost,
-    cores_that_can_be_had,
-    fitted,
-    loop_cost,
-)
+from softcr_tools.running import free_cores, machine_fit
+from softcr_tools.running.free_cores import cores_that_can_be_had, on_one_core
+from softcr_tools.running.machine_fit import LoopCost, TickCost, fitted, loop_cost
 from softcr_tools.running.rehearse import RehearsalOptions
+from softcr_tools.running.roles import ROLES
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.virtual_rehearsal import around_a_bench
 from softcr_tools.running.virtual_up import simulated
@@ -31,8 +29,9 @@ def machine(monkeypatch, cores=2.0, **periods):
     """One of so many cores on which ticks take so many periods; returns the lines that are told."""
 
     def cost(options):
+        period = 1.0 / options.of("plant").get("rate_hz", 70.0)
         ticks = {
-            name: TickCost(periods.get(name, 0.1) * PERIOD, PERIOD)
+            name: TickCost(periods.get(name, 0.1) * PERIOD, period)
             for name in ("simulator", "estimator", options.controller)
         }
         return LoopCost(ticks, 0.0)
@@ -101,25 +100,53 @@ def test_what_nobody_chose_gives_way_until_the_loop_keeps_up(monkeypatch):
 
 
 def test_pictures_give_way_where_cores_are_few(monkeypatch):
-    told = machine(monkeypatch, cores=1.0, simulator=0.12, estimator=0.2, rod_mpc=0.15, nempc=1.0)
-    found = fit(wanted(), told)
+    told = machine(monkeypatch, cores=1.0, simulator=0.08, estimator=0.12, rod_mpc=0.1, nempc=1.0)
+    options = wanted(roles={"plant": {"rate_hz": 70.0}})  # a rate was chosen: it stays
+    found = fit(options, told)
     assert (found.controller, found.visuals, found.processes) == ("rod_mpc", "off", "one")
     assert found.of("estimator") == {}
-    assert fit(wanted(processes="each"), told).processes == "each"
-    assert fit(wanted(visuals="on"), told).visuals == "on"
-    assert told[-1].endswith("rod_mpc answers every second estimate")
+    assert fit(options.model_copy(update={"processes": "each"}), told).processes == "each"
+    assert fit(options.model_copy(update={"visuals": "on"}), told).visuals == "on"
 
 
-def test_parts_of_one_process_cost_fewer_messages(monkeypatch):
-    ticks = {name: TickCost(0.1 * PERIOD, PERIOD) for name in ("simulator", "estimator", "rod_mpc")}
-    cost = LoopCost(ticks, node=0.1 * PERIOD, others=0.2)
+def test_a_simulation_on_few_cores_has_a_slower_rate_where_little_of_them_is_left(monkeypatch):
+    told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.15, rod_mpc=0.1, nempc=1.0)
+    found = fit(wanted(), told)
+    assert {found.of(role)["rate_hz"] for role in ROLES} == {50.0}
+    # the exact rod's filter needs three for the same sub-steps, and its controller one
+    assert found.of("estimator")["substeps"] == 3
+    assert "substeps" not in found.of("controller")
+    assert any(line.startswith("rate 50 Hz in place of 70: ") for line in told[0].splitlines())
+    told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.06, rod_mpc=0.06)
+    calm = fit(wanted(controller="rod_mpc"), told)
+    assert (calm.processes, calm.roles) == ("auto", {})
+    machine(monkeypatch, cores=2.0, simulator=0.3, estimator=0.3, rod_mpc=0.3)
+    assert fit(wanted(controller="rod_mpc"), told).roles == {}
+
+
+def test_sub_steps_that_were_told_keep_their_length_at_a_slower_rate(monkeypatch):
+    told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.15, rod_mpc=0.1, nempc=1.0)
+    found = fit(wanted(roles={"estimator": {"substeps": 4}}), told)
+    assert found.of("estimator")["substeps"] == 6  # of 3.3 ms, not of 3.6
+
+
+def test_parts_of_one_process_cost_fewer_messages_and_answer_every_estimate(monkeypatch):
+    ticks = {
+        name: TickCost(0.06 * PERIOD, PERIOD) for name in ("simulator", "estimator", "rod_mpc")
+    }
+    cost = LoopCost(ticks, node=0.1 * PERIOD, others=0.3)
     monkeypatch.setattr(machine_fit, "loop_cost", lambda options: cost)
     monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 1.0)
     told = []
+    at_this_rate = {"roles": {"plant": {"rate_hz": 70.0}}, "visuals": "on"}
     for processes in ("each", "one"):
-        fit(wanted(controller="rod_mpc", processes=processes), told)
+        fit(wanted(controller="rod_mpc", processes=processes, **at_this_rate), told)
     assert told[0].endswith("the loop takes 0.8; rod_mpc answers every second estimate")
     assert told[1].endswith("the loop takes 0.7")
+    slow = replace(cost, node=0.4 * PERIOD)
+    monkeypatch.setattr(machine_fit, "loop_cost", lambda options: slow)
+    with pytest.raises(UserError, match="too slow: all together"):
+        fit(wanted(controller="rod_mpc", processes="one", **at_this_rate), [])
 
 
 def test_sub_steps_that_a_robot_needs_are_nobody_s_choice(monkeypatch):
@@ -227,5 +254,15 @@ def test_cores_are_counted_by_the_processor_s_time(monkeypatch, speed, cores):
     def processor_time(clock=time.perf_counter):
         return speed * clock()
 
-    monkeypatch.setattr(machine_fit.time, "thread_time", processor_time)
+    monkeypatch.setattr(free_cores.time, "thread_time", processor_time)
     assert cores_that_can_be_had() == cores
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_processes_keep_to_a_core_only_where_all_of_it_can_be_had(monkeypatch, share):
+    before = os.sched_getaffinity(0)
+    monkeypatch.setattr(free_cores.time, "thread_time", lambda: share * time.perf_counter())
+    with on_one_core():
+        inside = os.sched_getaffinity(0)
+    assert inside == ({min(before)} if share == 1.0 else before)
+    assert os.sched_getaffinity(0) == before

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import platform
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -28,7 +27,9 @@ from softcr_runtime.blocks.virtual import CORES
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.ros.realtime import schedule_realtime
 from softcr_runtime.settings.registry import GRADIENT_MPC, NEMPC
-from softcr_tools.running.roles import settings_of
+from softcr_tools.running.free_cores import PRIORITY, cores_that_can_be_had
+from softcr_tools.running.rod_substeps import with_needed_substeps
+from softcr_tools.running.roles import ROLES, settings_of
 from softcr_tools.running.run_options import RunOptions, SimulationOptions
 from softcr_tools.running.virtual_up import VirtualSystem, VirtualSystemOf
 
@@ -42,10 +43,11 @@ timed one after the other, take 0.9."""
 MOST = 0.85
 """Share of the cores that can be had which a loop may take; the rest is for bursts."""
 RAREST = 4
-"""Periods that an answer of a controller may take: its plans reach so far."""
-LOOKED_AT, PICTURES = 0.3, 0.1
+"""Periods that an answer of a controller may take: its plans reach so far. Where all parts share a
+process it is one, for not the controller is late then, but all of them."""
+LOOKED_AT, PICTURES, THREADS = 0.3, 0.1, 0.1
 """Cores that recorder, pictures and the nodes' own threads take, and those of them that are free
-without pictures: a loop on one core took 0.98 with them, and 0.86 without."""
+without pictures, and where all parts share a process."""
 COARSEST = 2
 """Intervals of each segment of a rod, where no finer one can be computed in time."""
 MESSAGES = 80.0
@@ -54,14 +56,19 @@ is looked at, from the processor time of whole runs with nodes, at 70 and 200 Hz
 where the sum takes 8 us."""
 FEW = 1.5
 """Cores below which parts share a process: on more they are quicker side by side."""
-TOGETHER = 0.2
-"""Of MESSAGES, what is left where all parts share a process: a loop whose nodes took 1.13 cores in
-processes of their own took 0.76 so."""
+TOGETHER, SHARED_TOGETHER = 0.26, 1.9
+"""Of MESSAGES, what is left where all parts share a process that keeps to one core; and the factor
+on the time of a tick there, which is in place of SHARED. Found from loops of 50, 70 and 100 Hz that
+took 0.66, 0.84, 0.79 and 0.95 of a core."""
+MOST_TOGETHER = 0.78
+"""In place of MOST there: no other core takes up what comes late, and a host of virtual cores may
+be half as fast for seconds."""
+SLOWER = (5 / 7, 0.6), (1 / 2, MOST_TOGETHER)
+"""Of its rate, at which a simulation on few cores runs while it would take more than the second
+number of them. At a quota of one core a loop of 70 Hz missed a tenth of its cycles and threw the
+robot in one run of three; at 50 Hz it missed none in ten."""
 _FIRST = 5  # ticks that are not counted
 _LEAST_BUDGET = 0.02  # of a controller [periods]
-_PRIORITY = 1
-_LOOK = 0.4  # at what cores can be had [s]
-_BUFFER = bytes(1 << 16)
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,9 @@ class LoopCost:
         least: of them, those that it looks at however little time there is.
         share: of its period that it computes at most while it has more.
         known: whether it was measured in an earlier run.
+        shared: factor on the time of a tick, see SHARED.
+        rarest: periods that an answer may take, see RAREST.
+        most: share of the cores that it may take, see MOST.
     """
 
     ticks: dict[str, TickCost]
@@ -105,6 +115,9 @@ class LoopCost:
     least: int = 0
     share: float = 1.0
     known: bool = field(default=False, compare=False)
+    shared: float = SHARED
+    rarest: int = RAREST
+    most: float = MOST
 
     @property
     def words(self) -> str:
@@ -116,7 +129,7 @@ class LoopCost:
         *others, (controller, answer) = self.ticks.items()
         slow = [name for name, cost in others if self._of_node(cost) > cost.period]
         taken = self.others + sum(self._of_node(cost) / cost.period for _, cost in others)
-        left = MOST * cores - taken
+        left = self.most * cores - taken
         work = self._of_node(answer)
         periods = work / min(answer.threads, left) / answer.period if left > 0.0 else math.inf
         candidates = self.candidates
@@ -125,14 +138,14 @@ class LoopCost:
         if candidates and periods > share:
             candidates = max(int(candidates * share / periods), self.least)
             periods *= candidates / self.candidates
-        every = math.ceil(periods) if periods <= RAREST else RAREST + 1
-        if every > RAREST and not slow:
-            slow = [controller] if left > 0.5 * MOST * cores else ["all together"]
+        every = math.ceil(periods) if periods <= self.rarest else self.rarest + 1
+        if every > self.rarest and not slow:
+            slow = [controller] if left > 0.5 * self.most * cores else ["all together"]
         busy = taken + min(work / answer.period, max(left, 0.0))
         return Fit(max(every, 1), slow, busy, candidates, share)
 
     def _of_node(self, cost: TickCost) -> float:
-        return SHARED * (cost.seconds * cost.threads + self.node)
+        return self.shared * (cost.seconds * cost.threads + self.node)
 
 
 @dataclass(frozen=True)
@@ -168,8 +181,8 @@ def fitted(
 
     Where nobody chose the controller or a number of its, and it takes more than a period or has
     time for the fewest candidates only, `rod_mpc` takes its place. Where that is not enough,
-    all parts share a process on few cores, and there are no pictures; where the loop is still too
-    slow, the filter is simpler and rods are coarser, as far as nobody chose them.
+    all parts share a process on few cores, there are no pictures, and the rate is slower; where the
+    loop is still too slow, the filter is simpler and rods are coarser, as far as nobody chose them.
 
     Args:
         options: of a run.
@@ -183,7 +196,11 @@ def fitted(
     cores = cores_that_can_be_had()
     chosen = _timed(options, virtual, cores)
     fewest = chosen.fit.every > 1 or 0 < chosen.fit.candidates == chosen.cost.least
-    if chosen.fit.slow or (fewest and _is_nempc_by_default(options)):
+    if (
+        chosen.fit.slow
+        or (fewest and _is_nempc_by_default(options))
+        or _is_tight(options, chosen.fit, cores)
+    ):
         chosen = _gentler(chosen, virtual, cores) or chosen
     options, cost, fit, lines = chosen
     if lines:
@@ -219,9 +236,17 @@ def _timed(
 
 def _choice(options: RunOptions, cost: LoopCost, cores: float, lines: tuple[str, ...]) -> _Choice:
     """How a loop of known cost runs."""
-    spared = PICTURES if options.visuals == "off" else 0.0
-    node = cost.node * (TOGETHER if _processes(options) == "one" else 1.0)
-    fit = replace(cost, others=cost.others - spared, node=node).fit(cores)
+    run = replace(cost, others=cost.others - PICTURES * (options.visuals == "off"))
+    if _processes(options) == "one":
+        run = replace(
+            run,
+            others=run.others - THREADS,
+            node=run.node * TOGETHER,
+            shared=SHARED_TOGETHER,
+            rarest=1,
+            most=MOST_TOGETHER,
+        )
+    fit = run.fit(cores)
     return _Choice(options, cost, fit, lines)
 
 
@@ -241,15 +266,24 @@ def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice
         chosen = _timed(gradient, virtual, cores, (line,))
         found.append(chosen)
     options, cost, fit, lines = chosen
-    if cores < FEW and _processes(options) == "auto" and _is_short(fit):
+    if cores < FEW and _processes(options) == "auto" and _wants_more(options, fit, cores):
         options = options.model_copy(update={"processes": "one"})
         lines += ("processes one: on so few cores messages between processes cost too much",)
         found = [_choice(options, cost, cores, lines)]  # nothing is lost by it
         fit = found[0].fit
-    if options.visuals == "auto" and _is_short(fit):
+    if options.visuals == "auto" and _wants_more(options, fit, cores):
+        found = [] if _is_tight(options, fit, cores) else found
         options = options.model_copy(update={"visuals": "off"})
         lines += ("visuals off: there are no cores left for what is only looked at",)
         found.append(_choice(options, cost, cores, lines))
+        fit = found[-1].fit
+    at_its_rate = _choice(options, cost, cores, lines)
+    for share, calm in SLOWER:
+        if _is_tight(options, fit, cores, calm) and (slower := _slower(at_its_rate, share)):
+            line, slow_options = slower
+            slow = _timed(slow_options, virtual, cores, (*at_its_rate.lines, line))
+            if slow.fit.cores < fit.cores or fit.slow:
+                found, (options, cost, fit, lines) = [slow], slow
     for line, coarser in _coarser(options, cost):
         if any(not each.fit.slow for each in found):
             break
@@ -263,9 +297,34 @@ def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice
     )
 
 
-def _is_short(fit: Fit) -> bool:
-    """Whether a loop would use more of the cores than it has."""
-    return bool(fit.slow) or fit.every > 1
+def _wants_more(options: RunOptions, fit: Fit, cores: float) -> bool:
+    """Whether a loop would use more of the cores than it has, or leaves too little of few."""
+    return bool(fit.slow) or fit.every > 1 or _is_tight(options, fit, cores)
+
+
+def _is_tight(options: RunOptions, fit: Fit, cores: float, calm: float = SLOWER[0][1]) -> bool:
+    """Whether a simulation takes more than a share of few cores; candidates take what is left."""
+    few = cores < FEW and bool(_processes(options))
+    return few and not fit.candidates and (bool(fit.slow) or fit.cores > calm * cores)
+
+
+def _slower(usual: _Choice, share: float) -> tuple[str, RunOptions] | None:
+    """Options at a share of the rate and a line of it, with as many sub-steps as that needs; None
+    where the parts have several rates, or somebody chose one."""
+    options = usual.options
+    roles = [role for role in ROLES if "rate_hz" in settings_of(options, role)]
+    periods = {each.period for each in usual.cost.ticks.values()}
+    if len(periods) > 1 or any("rate_hz" in options.of(role) for role in roles):
+        return None
+    period = periods.pop()
+    rate = float(round(share / period))
+    for role in roles:
+        told: dict[str, Any] = {"rate_hz": rate}
+        if substeps := options.of(role).get("substeps"):
+            told["substeps"] = math.ceil(substeps / (rate * period))
+        options = options.told(role, told)
+    line = f"rate {rate:g} Hz in place of {1.0 / period:g}: on so few cores nothing else takes up "
+    return f"{line}what comes late", with_needed_substeps(options, lambda line: None)
 
 
 def _coarser(options: RunOptions, cost: LoopCost) -> Iterator[tuple[str, RunOptions]]:
@@ -319,29 +378,6 @@ def _short(options: Options) -> Options:
     return options.model_copy(update={"duration": TRIAL})
 
 
-def cores_that_can_be_had() -> float:
-    """How many cores this process gets, in the nodes' kind of scheduling; quotas count."""
-    got = [0.0] * CORES
-    end = time.perf_counter() + _LOOK
-
-    def compute(core: int) -> None:
-        begin = time.thread_time()
-        while time.perf_counter() < end:
-            hashlib.sha256(_BUFFER)  # lets other threads compute meanwhile
-        got[core] = time.thread_time() - begin
-
-    schedule_realtime(_PRIORITY)  # where the system permits it
-    try:
-        threads = [threading.Thread(target=compute, args=(core,)) for core in range(CORES)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        schedule_realtime(0)
-    return min(sum(got) / _LOOK, float(CORES))
-
-
 def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
     """What a loop takes, as measured now, or before by the same version on the same machine.
 
@@ -363,7 +399,7 @@ def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
         node = float(found["node"])
         if not anew:
             return LoopCost(before, node, *others, known=True)
-    schedule_realtime(_PRIORITY)  # as nodes are, where the system permits it
+    schedule_realtime(PRIORITY)  # as nodes are, where the system permits it
     try:
         node = min(node, MESSAGES * _python())
         ticks = _measured(made)

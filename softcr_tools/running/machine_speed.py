@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from softcr_runtime.ros.realtime import schedule_realtime
+from softcr_tools.running.free_cores import cores_that_can_be_had
 
 CORES = 2
 """A rehearsal is divided among so many at most, as far as its forecast goes."""
@@ -71,7 +72,6 @@ def forecast() -> Forecast:
     context = multiprocessing.get_context("fork")  # everything is loaded already
     with context.Pool(cores) as workers:
         cycle = max(workers.map(_measured_cycle, range(cores), chunksize=1))
-    from softcr_tools.running.machine_fit import cores_that_can_be_had  # brings kernels with it
 
     return Forecast(cycle, cores, cores_that_can_be_had())
 

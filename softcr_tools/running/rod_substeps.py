@@ -82,8 +82,6 @@ def _tips(rod, start, levels, period, substeps):
     return poses[..., 3] if not retries.candidates else np.full((*poses.shape[:2], 3), np.nan)
 
 
-_PERIOD = 1 / 70  # of a tick, as nodes of rods have it [s]
-
 LARGEST_ERROR = {"estimator": 0.02, "controller": 0.05}
 """Of the tip on the way from rest to each limit at its rate, as a share of the length [-], where no
 step is done again: a filter corrects its prediction in the next tick, a controller plans anew, and
@@ -118,18 +116,17 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
         return options
     try:
         _tell_of_rest(robot, tell)
-        errors = substep_errors(
-            robot, _PERIOD, enough=min(LARGEST_ERROR.values()), usual=max(roles.values())
-        )
+        errors = _errors(robot, roles)
     except EquilibriumError as error:
         raise UserError(str(error)) from None
-    for role, usual in roles.items():
+    for role, (usual, period) in roles.items():
         most = LARGEST_ERROR[role]
-        needed = next((n for n, error in errors.items() if n >= usual and error <= most), None)
+        tried = errors[period].items()
+        needed = next((n for n, error in tried if n >= usual and error <= most), None)
         if needed is None:
             raise UserError(
                 f"robot {robot.name}: its inputs at their rates move it too fast: with "
-                f"{CHOICES[-1]} sub-steps of {1e3 * _PERIOD / CHOICES[-1]:.2g} ms the {role}'s "
+                f"{CHOICES[-1]} sub-steps of {1e3 * period / CHOICES[-1]:.2g} ms the {role}'s "
                 f"tip is off by more than {100 * most:g} % of the length: lower "
                 "maximum, or maximum_rate, of its limits"
             )
@@ -137,7 +134,8 @@ def with_needed_substeps(options: RunOptions, tell: Callable[[str], None]) -> Ru
             options = options.told(role, {"substeps": needed})
             tell(
                 f"{role}: {needed} sub-steps in a tick, not {usual}, because robot {robot.name} "
-                f"is fast at its limits and rates: {needed / usual:.2g} times the usual computation"
+                f"is fast at its limits and rates for a tick of {1e3 * period:.3g} ms: "
+                f"{needed / usual:.2g} times the usual computation"
             )
     return options
 
@@ -161,13 +159,23 @@ def _tell_of_rest(robot: Robot, tell: Callable[[str], None]) -> None:
         )
 
 
-def _roles(options: RunOptions) -> dict[str, int]:
-    """Roles that predict with the exact rod and were not told their sub-steps, and the usual
-    number."""
-    found: dict[str, int] = {}
+def _errors(robot: Robot, roles: dict[str, tuple[int, float]]) -> dict[float, dict[int, float]]:
+    """See substep_errors, by the period of a tick [s]."""
+    usual: dict[float, int] = {}
+    for least, period in roles.values():
+        usual[period] = max(usual.get(period, 0), least)
+    enough = min(LARGEST_ERROR.values())
+    return {each: substep_errors(robot, each, enough=enough, usual=n) for each, n in usual.items()}
+
+
+def _roles(options: RunOptions) -> dict[str, tuple[int, float]]:
+    """Roles that predict with the exact rod and were not told their sub-steps, the usual number,
+    and the period of their ticks [s]."""
+    found: dict[str, tuple[int, float]] = {}
     for role in ("estimator", "controller"):
-        setting = settings_of(options, role).get("substeps")
+        settings, told = settings_of(options, role), options.of(role)
         exact = options.model_of(role) == "rod"
-        if exact and setting is not None and "substeps" not in options.of(role):
-            found[role] = setting.default
+        if exact and "substeps" in settings and "substeps" not in told:
+            rate = float(told.get("rate_hz", settings["rate_hz"].default))
+            found[role] = settings["substeps"].default, 1.0 / rate
     return found

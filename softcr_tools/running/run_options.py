@@ -305,7 +305,8 @@ class SimulationOptions(PlantOptions):
     processes: Literal["auto", "each", "one"] = Field(
         "auto",
         description="each: every part of the loop is a process of its own; one: all of them share "
-        "one, which takes less of few cores; auto: one on fewer than 1.5 where the loop needs more",
+        "one on a single core, which takes less; auto: one on fewer than 1.5 cores where the loop "
+        "needs more",
     )
 
     @property

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from softcr_runtime.ros.parent import end_with
 from softcr_runtime.settings.command_line import command, new_app
 from softcr_simulation.errors.plant_errors import SAME_STRUCTURE
 from softcr_tools.running.exchanged_controller import other_controller
+from softcr_tools.running.free_cores import on_one_core
 from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.option_checks import left_out_of_preset, where_it_computes
 from softcr_tools.running.roles import class_of
@@ -213,7 +214,8 @@ def _supervised(
     levels = LogLevels.parsed(options.log_level)
     levels.check_names(part.name for part in system.parts)
     supervisor = Supervisor(system, directory, options.model_dump(), console, levels, another)
-    return supervisor.run()
+    with on_one_core() if getattr(options, "processes", "") == "one" else nullcontext():
+        return supervisor.run()
 
 
 def _run_to_the_end(execute: Execute, options: RunOptions, results: Path) -> int:
