@@ -21,11 +21,16 @@ from softcr_tools.running.virtual_up import simulated
 PERIOD = 1 / 70
 
 
-def wanted(**given):
+def at_any_rate(**given):
     return SimulationOptions(robot="licher2025_chain", duration=1.0, **given)
 
 
-def machine(monkeypatch, cores=2.0, **periods):
+def wanted(**given):
+    """A run whose rate was chosen: it stays as it is."""
+    return at_any_rate(**given).told("plant", {"rate_hz": 70.0})
+
+
+def machine(monkeypatch, cores=2.0, node=0.0, **periods):
     """One of so many cores on which ticks take so many periods; returns the lines that are told."""
 
     def cost(options):
@@ -34,7 +39,7 @@ def machine(monkeypatch, cores=2.0, **periods):
             name: TickCost(periods.get(name, 0.1) * PERIOD, period)
             for name in ("simulator", "estimator", options.controller)
         }
-        return LoopCost(ticks, 0.0)
+        return LoopCost(ticks, node * PERIOD)
 
     monkeypatch.setattr(machine_fit, "loop_cost", cost)
     monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: cores)
@@ -88,6 +93,7 @@ def test_what_nobody_chose_gives_way_until_the_loop_keeps_up(monkeypatch):
     assert {found.of(name)["intervals"] for name in ("estimator", "controller", "reference")} == {2}
     assert told[0].splitlines()[1:] == [
         "visuals off: there are no cores left for what is only looked at",
+        "rate 50 Hz in place of 70: at the usual one nothing is left for what comes late",
         "estimator.filter ekf: ukf takes 21.4 ms of 14.3 ms",
         "estimator.intervals and controller.intervals and reference.intervals 2 of each segment: "
         "a coarser rod",
@@ -100,33 +106,38 @@ def test_what_nobody_chose_gives_way_until_the_loop_keeps_up(monkeypatch):
 
 
 def test_pictures_give_way_where_cores_are_few(monkeypatch):
-    told = machine(monkeypatch, cores=1.0, simulator=0.08, estimator=0.12, rod_mpc=0.1, nempc=1.0)
-    options = wanted(roles={"plant": {"rate_hz": 70.0}})  # a rate was chosen: it stays
+    ticks = {"simulator": 0.06, "estimator": 0.11, "rod_mpc": 0.07, "nempc": 1.0}
+    told = machine(monkeypatch, cores=1.0, node=0.1, **ticks)
+    options = wanted()
     found = fit(options, told)
     assert (found.controller, found.visuals, found.processes) == ("rod_mpc", "off", "one")
     assert found.of("estimator") == {}
     assert fit(options.model_copy(update={"processes": "each"}), told).processes == "each"
-    assert fit(options.model_copy(update={"visuals": "on"}), told).visuals == "on"
+    with pytest.raises(UserError, match="too slow: all together"):
+        fit(options.model_copy(update={"visuals": "on"}), told)
 
 
 def test_a_simulation_on_few_cores_has_a_slower_rate_where_little_of_them_is_left(monkeypatch):
     told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.15, rod_mpc=0.1, nempc=1.0)
-    found = fit(wanted(), told)
+    found = fit(at_any_rate(), told)
     assert {found.of(role)["rate_hz"] for role in ROLES} == {50.0}
     # the exact rod's filter needs three for the same sub-steps, and its controller one
     assert found.of("estimator")["substeps"] == 3
     assert "substeps" not in found.of("controller")
     assert any(line.startswith("rate 50 Hz in place of 70: ") for line in told[0].splitlines())
     told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.06, rod_mpc=0.06)
-    calm = fit(wanted(controller="rod_mpc"), told)
+    calm = fit(at_any_rate(controller="rod_mpc"), told)
     assert (calm.processes, calm.roles) == ("auto", {})
     machine(monkeypatch, cores=2.0, simulator=0.3, estimator=0.3, rod_mpc=0.3)
-    assert fit(wanted(controller="rod_mpc"), told).roles == {}
+    assert fit(at_any_rate(controller="rod_mpc"), told).roles == {}
+    machine(monkeypatch, cores=2.0, simulator=0.3, estimator=0.5, rod_mpc=0.5)  # 1.7 of two
+    found = fit(at_any_rate(controller="rod_mpc"), told)
+    assert (found.of("plant")["rate_hz"], found.processes) == (50.0, "auto")
 
 
 def test_sub_steps_that_were_told_keep_their_length_at_a_slower_rate(monkeypatch):
     told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.15, rod_mpc=0.1, nempc=1.0)
-    found = fit(wanted(roles={"estimator": {"substeps": 4}}), told)
+    found = fit(at_any_rate(roles={"estimator": {"substeps": 4}}), told)
     assert found.of("estimator")["substeps"] == 6  # of 3.3 ms, not of 3.6
 
 
@@ -138,15 +149,14 @@ def test_parts_of_one_process_cost_fewer_messages_and_answer_every_estimate(monk
     monkeypatch.setattr(machine_fit, "loop_cost", lambda options: cost)
     monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 1.0)
     told = []
-    at_this_rate = {"roles": {"plant": {"rate_hz": 70.0}}, "visuals": "on"}
     for processes in ("each", "one"):
-        fit(wanted(controller="rod_mpc", processes=processes, **at_this_rate), told)
+        fit(wanted(controller="rod_mpc", processes=processes, visuals="on"), told)
     assert told[0].endswith("the loop takes 0.8; rod_mpc answers every second estimate")
     assert told[1].endswith("the loop takes 0.7")
     slow = replace(cost, node=0.4 * PERIOD)
     monkeypatch.setattr(machine_fit, "loop_cost", lambda options: slow)
     with pytest.raises(UserError, match="too slow: all together"):
-        fit(wanted(controller="rod_mpc", processes="one", **at_this_rate), [])
+        fit(wanted(controller="rod_mpc", processes="one"), [])
 
 
 def test_sub_steps_that_a_robot_needs_are_nobody_s_choice(monkeypatch):

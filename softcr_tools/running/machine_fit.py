@@ -63,10 +63,12 @@ took 0.66, 0.84, 0.79 and 0.95 of a core."""
 MOST_TOGETHER = 0.78
 """In place of MOST there: no other core takes up what comes late, and a host of virtual cores may
 be half as fast for seconds."""
-SLOWER = (5 / 7, 0.6), (1 / 2, MOST_TOGETHER)
-"""Of its rate, at which a simulation on few cores runs while it would take more than the second
-number of them. At a quota of one core a loop of 70 Hz missed a tenth of its cycles and threw the
-robot in one run of three; at 50 Hz it missed none in ten."""
+CALM, CALM_OF_FEW = 0.83, 0.6
+"""Share of all cores, and of few, above which a simulation runs at a slower rate. At a quota of one
+core a loop of 70 Hz missed a tenth of its cycles and threw the robot in one run of three; at 50 Hz
+it missed none in ten."""
+SLOWER = 5 / 7, 1 / 2
+"""Of its rate, at which it runs there."""
 _FIRST = 5  # ticks that are not counted
 _LEAST_BUDGET = 0.02  # of a controller [periods]
 
@@ -196,11 +198,7 @@ def fitted(
     cores = cores_that_can_be_had()
     chosen = _timed(options, virtual, cores)
     fewest = chosen.fit.every > 1 or 0 < chosen.fit.candidates == chosen.cost.least
-    if (
-        chosen.fit.slow
-        or (fewest and _is_nempc_by_default(options))
-        or _is_tight(options, chosen.fit, cores)
-    ):
+    if chosen.fit.slow or (fewest and _is_nempc_by_default(options)) or _is_tight(chosen, cores):
         chosen = _gentler(chosen, virtual, cores) or chosen
     options, cost, fit, lines = chosen
     if lines:
@@ -257,60 +255,72 @@ def _processes(options: RunOptions) -> str:
 
 def _gentler(chosen: _Choice, virtual: VirtualSystemOf, cores: float) -> _Choice | None:
     """A loop that keeps up once as little as possible is given up of what nobody chose."""
-    found = []
     if _is_nempc_by_default(chosen.options):
         line = (
             f"{GRADIENT_MPC}: {NEMPC} takes {_last(chosen.cost).words}; it needs a faster processor"
         )
         gradient = chosen.options.model_copy(update={"controller": GRADIENT_MPC})
         chosen = _timed(gradient, virtual, cores, (line,))
-        found.append(chosen)
-    options, cost, fit, lines = chosen
-    if cores < FEW and _processes(options) == "auto" and _wants_more(options, fit, cores):
-        options = options.model_copy(update={"processes": "one"})
-        lines += ("processes one: on so few cores messages between processes cost too much",)
-        found = [_choice(options, cost, cores, lines)]  # nothing is lost by it
-        fit = found[0].fit
-    if options.visuals == "auto" and _wants_more(options, fit, cores):
-        found = [] if _is_tight(options, fit, cores) else found
-        options = options.model_copy(update={"visuals": "off"})
-        lines += ("visuals off: there are no cores left for what is only looked at",)
-        found.append(_choice(options, cost, cores, lines))
-        fit = found[-1].fit
-    at_its_rate = _choice(options, cost, cores, lines)
-    for share, calm in SLOWER:
-        if _is_tight(options, fit, cores, calm) and (slower := _slower(at_its_rate, share)):
-            line, slow_options = slower
-            slow = _timed(slow_options, virtual, cores, (*at_its_rate.lines, line))
-            if slow.fit.cores < fit.cores or fit.slow:
-                found, (options, cost, fit, lines) = [slow], slow
-    for line, coarser in _coarser(options, cost):
-        if any(not each.fit.slow for each in found):
+    if cores < FEW and _processes(chosen.options) == "auto" and _wants_more(chosen, cores):
+        line = "processes one: on so few cores messages between processes cost too much"
+        chosen = _without(chosen, {"processes": "one"}, line, cores)  # nothing is lost by it
+    found = [chosen]
+    if chosen.options.visuals == "auto" and _wants_more(chosen, cores):
+        line = "visuals off: there are no cores left for what is only looked at"
+        found.append(_without(chosen, {"visuals": "off"}, line, cores))
+    for lines, options in _rungs(found[-1]):
+        if not _wants_more(found[-1], cores):
             break
-        lines += (line,)
         with suppress(UserError):  # there is no such rod
-            found.append(_timed(coarser, virtual, cores, lines))
+            found.append(_timed(options, virtual, cores, lines))
     return min(
         (each for each in found if not each.fit.slow),
-        key=lambda each: each.fit.every,
+        key=lambda each: (_is_tight(each, cores), each.fit.every),
         default=None,
     )
 
 
-def _wants_more(options: RunOptions, fit: Fit, cores: float) -> bool:
-    """Whether a loop would use more of the cores than it has, or leaves too little of few."""
-    return bool(fit.slow) or fit.every > 1 or _is_tight(options, fit, cores)
+def _without(chosen: _Choice, update: dict[str, str], line: str, cores: float) -> _Choice:
+    """The same loop where an option has another value, of which a line tells."""
+    options = chosen.options.model_copy(update=update)
+    return _choice(options, chosen.cost, cores, (*chosen.lines, line))
 
 
-def _is_tight(options: RunOptions, fit: Fit, cores: float, calm: float = SLOWER[0][1]) -> bool:
-    """Whether a simulation takes more than a share of few cores; candidates take what is left."""
-    few = cores < FEW and bool(_processes(options))
-    return few and not fit.candidates and (bool(fit.slow) or fit.cores > calm * cores)
+def _wants_more(chosen: _Choice, cores: float) -> bool:
+    """Whether a loop would use more of the cores than it has, or nearly all of them."""
+    return bool(chosen.fit.slow) or chosen.fit.every > 1 or _is_tight(chosen, cores)
 
 
-def _slower(usual: _Choice, share: float) -> tuple[str, RunOptions] | None:
-    """Options at a share of the rate and a line of it, with as many sub-steps as that needs; None
-    where the parts have several rates, or somebody chose one."""
+def _is_tight(chosen: _Choice, cores: float) -> bool:
+    """Whether a simulation at its usual rate leaves little of the cores; candidates take what is
+    left."""
+    options, _, fit, _ = chosen
+    if fit.candidates or not _processes(options) or "rate_hz" in options.of("plant"):
+        return False
+    return fit.cores > (CALM_OF_FEW if cores < FEW else CALM) * cores
+
+
+def _rungs(usual: _Choice) -> Iterator[tuple[tuple[str, ...], RunOptions]]:
+    """Options that take less and less, and the lines of each."""
+    slower = None
+    for share in SLOWER if _processes(usual.options) else ():
+        if rung := _slower(usual, share):
+            slower = slower or rung
+            yield rung
+    lines, options = slower or (usual.lines, usual.options)
+    for line, coarser in _coarser(options, usual.cost):
+        lines += (line,)
+        yield lines, coarser
+    if slower and (slowest := _slower(usual, SLOWER[-1])):
+        lines, options = slowest
+        for line, coarser in _coarser(options, usual.cost):
+            lines, options = (*lines, line), coarser
+        yield lines, options
+
+
+def _slower(usual: _Choice, share: float) -> tuple[tuple[str, ...], RunOptions] | None:
+    """Options at a share of the rate and the lines of them, with as many sub-steps as that needs;
+    None where the parts have several rates, or somebody chose one."""
     options = usual.options
     roles = [role for role in ROLES if "rate_hz" in settings_of(options, role)]
     periods = {each.period for each in usual.cost.ticks.values()}
@@ -323,8 +333,8 @@ def _slower(usual: _Choice, share: float) -> tuple[str, RunOptions] | None:
         if substeps := options.of(role).get("substeps"):
             told["substeps"] = math.ceil(substeps / (rate * period))
         options = options.told(role, told)
-    line = f"rate {rate:g} Hz in place of {1.0 / period:g}: on so few cores nothing else takes up "
-    return f"{line}what comes late", with_needed_substeps(options, lambda line: None)
+    line = f"rate {rate:g} Hz in place of {1.0 / period:g}: at the usual one nothing is left for "
+    return (*usual.lines, f"{line}what comes late"), with_needed_substeps(options, lambda _: None)
 
 
 def _coarser(options: RunOptions, cost: LoopCost) -> Iterator[tuple[str, RunOptions]]:
