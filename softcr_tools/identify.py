@@ -61,10 +61,11 @@ def identify(
     With --find the recording itself is unknown, too: what of the inputs acts, where the cameras
     have the base, where the markers sit. Each of these has a prior, so that a dozen configurations
     at rest suffice and what they do not tell stays at the first guess; --find all looks for
-    everything. Judge the result by what is held out. With --motion, whole motions are fitted in
-    windows of some seconds, and these can be found as well: scale of the positions, curves of the
-    inputs (how much more the highest acts than in proportion), their delay, lag of the actuators,
-    relaxation of the material, slow venting, hysteresis and creep of chambers.
+    everything, and --find best for what lowers the error of rests, or trials, that are left out of
+    a fit (some dozens of fits). Judge the result by what is held out. With --motion, whole motions
+    are fitted in windows of some seconds, and these can be found as well: scale of the positions,
+    curves of the inputs (how much more the highest acts than in proportion), their delay, lag of
+    the actuators, relaxation of the material, slow venting, hysteresis and creep of chambers.
 
     With --map, files of any columns are read: CSV, arrays (.npz, trial K as K_y or y0), bags of any
     topics. The map says which column is what, in which unit and frame, which rows are a trial, and
@@ -78,7 +79,7 @@ def identify(
         find: what is looked for with priors, separated by commas: stiffness, segments, taper,
             stiffening, neo_hookean, density, tip_mass, connectors, lever_arms, directions, tendons,
             gains, offsets, registration, markers; with --motion also scale, curves, delay, lag,
-            venting, relaxation, hysteresis, creep; or all.
+            venting, relaxation, hysteresis, creep; or all, or best.
         motion: fit to motions instead of rests.
         hold_out: recordings, or names of trials, that the result is judged by and not fitted to,
             with --find.

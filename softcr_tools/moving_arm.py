@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from softcr_estimation.identification.chosen_families import left_out_in_motion, with_unknowns
 from softcr_estimation.identification.column_map import Trial
 from softcr_estimation.identification.misfits import Misfit, in_words, misfits
 from softcr_estimation.identification.mistakes import mistakes
@@ -38,7 +39,15 @@ from softcr_models.robots.robot import Robot
 from softcr_runtime.console.panels import panels
 from softcr_runtime.console.results import point_latest_to
 from softcr_tools.identified_robot import Progress, directory_of_results
-from softcr_tools.recorded_arm import as_content, families_of, refused, table_of, write
+from softcr_tools.recorded_arm import (
+    BEST,
+    as_content,
+    best_families,
+    families_of,
+    refused,
+    table_of,
+    write,
+)
 
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts [s]."""
@@ -73,9 +82,14 @@ def run(
     groups = measured_groups(robot, motions)
     if not groups:
         raise UserError("no position was measured in motion")
-    unknowns = unknowns_of(robot, families_of(find, FAMILIES_IN_MOTION), groups, FAMILIES_IN_MOTION)
+    families, choice = families_of(find, FAMILIES_IN_MOTION), list[str]()
     with directory_of_results(results) as directory:
         with threadpool_limits(limits=1, user_api="blas"), Progress(console) as progress:
+            if find.strip() == BEST:
+                names = with_unknowns(robot, groups, FAMILIES_IN_MOTION)
+                left_out = left_out_in_motion(robot, motions, groups)
+                families, choice = best_families(names, left_out, progress)
+            unknowns = unknowns_of(robot, families, groups, FAMILIES_IN_MOTION)
             work = Work(lambda work: progress.tell("fit in motion", work))
             fit = motion_fit(robot, motions, groups, unknowns, work)
             progress.tell("errors", Work())
@@ -84,9 +98,10 @@ def run(
                 seen["held out"] = whole_trials(robot, fit.actuation, judged, groups)
         console.print(table_of(robot, fit))
         holes, longest = bridged([*trials, *held_out])
-        lines = [f"{holes} holes of the inputs, up to {longest:.2g} s, are bridged by lines"] * (
-            holes > 0
-        )
+        lines = [*choice]
+        if holes:
+            told = f"{holes} holes of the inputs, up to {longest:.2g} s, are bridged by lines"
+            lines.append(told)
         found = _misfits(robot, motions, seen["fitted"], groups)
         clear = _clear(motions, groups)
 

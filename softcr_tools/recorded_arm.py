@@ -11,6 +11,12 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from softcr_estimation.identification import stages
+from softcr_estimation.identification.chosen_families import (
+    LeftOut,
+    chosen,
+    left_out_at_rest,
+    with_unknowns,
+)
 from softcr_estimation.identification.column_map import Trial
 from softcr_estimation.identification.misfits import Misfit, in_words, misfits, worst
 from softcr_estimation.identification.mistakes import mistakes
@@ -41,7 +47,7 @@ from softcr_runtime.console.results import point_latest_to
 from softcr_runtime.console.terminal import say
 from softcr_tools.identified_robot import Progress, directory_of_results, residuals
 
-ALL = "all"
+ALL, BEST = "all", "best"
 _POINTS = 40  # of a drawn centre line
 _TOLD = 0.5  # of a prior's variance: less was told by the recordings than by the guess [-]
 
@@ -64,6 +70,7 @@ def run(
         UserError: a recording cannot be used, has no rests, or does not fit such a robot.
     """
     families, robot = families_of(find, FAMILIES), loaded(first, payload_of(trials))
+    choice: list[str] = []
     fitted = rests_of(trials, robot)
     judged = rests_of(held_out, robot) if held_out else None
     groups = [
@@ -73,10 +80,14 @@ def run(
     ]
     if not groups:
         raise UserError("nothing was measured at rest")
-    unknowns = unknowns_of(robot, families, groups)
     with directory_of_results(results) as directory:
         work = Work()
         with threadpool_limits(limits=1, user_api="blas"), Progress(console) as progress:
+            if find.strip() == BEST:
+                left_out = left_out_at_rest(robot, fitted, groups)
+                names = with_unknowns(robot, groups, FAMILIES)
+                families, choice = best_families(names, left_out, progress)
+            unknowns = unknowns_of(robot, families, groups)
 
             def tell(share: float) -> None:
                 work.done, work.expected = share, 1.0
@@ -85,7 +96,8 @@ def run(
             tell(0.0)
             fit = prior_fit(robot, fitted, groups, unknowns, tell)
         parts = {"fitted": fitted} | ({"held out": judged} if judged is not None else {})
-        lines = [line for name, part in parts.items() for line in _judged(name, part, fit, groups)]
+        judgements = (_judged(name, part, fit, groups) for name, part in parts.items())
+        lines = [*choice, *(line for each in judgements for line in each)]
         console.print(table_of(robot, fit))
         found = _misfits(robot, fitted, fit, groups)
         console.print(residuals(found, ", fitted"))
@@ -151,9 +163,44 @@ def families_of(find: str, known: Collection[str]) -> list[str]:
     Raises:
         UserError: there is no such family.
     """
-    names = list(known) if find.strip() == ALL else [word.strip() for word in find.split(",")]
+    whole = find.strip() in (ALL, BEST)
+    names = list(known) if whole else [word.strip() for word in find.split(",")]
     refuse_unknown(names, known)
     return names
+
+
+def best_families(
+    names: Sequence[str], left_out: LeftOut, progress: Progress
+) -> tuple[list[str], list[str]]:
+    """Those families that lower the error of what is left out of a fit, and lines about each.
+
+    Args:
+        names: of families, in the order in which they are tried.
+        left_out: see `chosen`.
+        progress: told how far the choice has come.
+
+    Raises:
+        UserError: none of them lowers it.
+    """
+    work = Work()
+
+    def tell(share: float) -> None:
+        work.done, work.expected = share, 1.0
+        progress.tell("choice of unknowns", work)
+
+    tell(0.0)
+    without, tried = chosen(names, left_out, tell)
+    lines = [f"left out, nothing found: {100 * without:.3g} % of how far it moved"]
+    lines += [
+        f"left out, with {each.name}: {100 * each.error:.3g} %{', found' * each.kept}"
+        for each in tried
+    ]
+    kept = [each.name for each in tried if each.kept]
+    if not kept:
+        raise UserError(
+            f"--find {BEST}: no unknown lowers the error of what is left out; {lines[0]}"
+        )
+    return kept, lines
 
 
 def write(
