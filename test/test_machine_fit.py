@@ -276,3 +276,17 @@ def test_processes_keep_to_a_core_only_where_all_of_it_can_be_had(monkeypatch, s
         inside = os.sched_getaffinity(0)
     assert inside == ({min(before)} if share == 1.0 else before)
     assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize(("least", "controller"), [(200, "nempc"), (300, "rod_mpc")])
+def test_a_nempc_with_time_for_hardly_more_than_the_fewest_gives_way(
+    monkeypatch, least, controller
+):
+    def cost(options):
+        takes = 0.6 if options.controller == "nempc" else 0.1
+        ticks = {options.controller: TickCost(takes * PERIOD, PERIOD, threads=2)}
+        return LoopCost(ticks, 0.0, 0.0, 1000 * (takes > 0.5), least, share=0.5)
+
+    monkeypatch.setattr(machine_fit, "loop_cost", cost)
+    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 2.0)
+    assert fit(wanted(), []).controller == controller  # it has time for 544 of 1000

@@ -48,6 +48,9 @@ process it is one, for not the controller is late then, but all of them."""
 LOOKED_AT, PICTURES, THREADS = 0.3, 0.1, 0.1
 """Cores that recorder, pictures and the nodes' own threads take, and those of them that are free
 without pictures, and where all parts share a process."""
+FEWEST = 2
+"""Times the fewest candidates, below which too little is left where a tick takes longer: with time
+for 1.3 and 1.7 times as many a fifth and a tenth of the cycles were missed, with 2.2 a fortieth."""
 COARSEST = 2
 """Intervals of each segment of a rod, where no finer one can be computed in time."""
 MESSAGES = 80.0
@@ -182,9 +185,10 @@ def fitted(
     """Options whose loop keeps up with the clock here.
 
     Where nobody chose the controller or a number of its, and it takes more than a period or has
-    time for the fewest candidates only, `rod_mpc` takes its place. Where that is not enough,
-    all parts share a process on few cores, there are no pictures, and the rate is slower; where the
-    loop is still too slow, the filter is simpler and rods are coarser, as far as nobody chose them.
+    time for hardly more than the fewest candidates, `rod_mpc` takes its place. Where that is not
+    enough, all parts share a process on few cores, there are no pictures, and the rate is slower;
+    where the loop is still too slow, the filter is simpler and rods are coarser, as far as nobody
+    chose them.
 
     Args:
         options: of a run.
@@ -197,7 +201,7 @@ def fitted(
     """
     cores = cores_that_can_be_had()
     chosen = _timed(options, virtual, cores)
-    fewest = chosen.fit.every > 1 or 0 < chosen.fit.candidates == chosen.cost.least
+    fewest = chosen.fit.every > 1 or 0 < chosen.fit.candidates < FEWEST * chosen.cost.least
     if chosen.fit.slow or (fewest and _is_nempc_by_default(options)) or _is_tight(chosen, cores):
         chosen = _gentler(chosen, virtual, cores) or chosen
     options, cost, fit, lines = chosen
