@@ -1,6 +1,7 @@
 """`--find best`: families of unknowns are chosen by the error of what a fit has not seen."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,26 @@ def test_a_family_whose_place_another_has_taken_is_left_away():
     })  # fmt: skip
     _, tried = chosen("ab", left_out, lambda share: None)
     assert [each.name for each in tried if each.kept] == ["b"]
+
+
+def test_the_told_share_ends_at_one_where_several_are_left_away():
+    def left_out(families):
+        return 0.1 if "d" in families else 1.0 - 0.2 * len(families)
+
+    shares = []
+    _, tried = chosen("abcd", left_out, shares.append)
+    assert [each.name for each in tried if each.kept] == ["d"]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_what_nobody_saw_moving_is_told_in_a_line():
+    robot = arm()
+    rests = recording_of(robot, np.zeros((2 * FOLDS, 4)), {})
+    still = {name: np.tile(values[:1], (len(rests), 1)) for name, values in rests.outputs.items()}
+    groups = [each for each in groups_of(robot) if each.name in still]
+    with one_line("nothing was seen to move"):
+        left_out_at_rest(robot, replace(rests, outputs=still), groups)(())
 
 
 def test_how_it_was_recorded_is_tried_first_and_what_a_robot_has_not_is_left_away():

@@ -9,7 +9,7 @@ import numpy as np
 from softcr_estimation.identification.motion_errors import whole_trials
 from softcr_models.errors import UserError
 from softcr_models.identification.actuation import FAMILIES_IN_MOTION, actuation_as
-from softcr_models.identification.measured_groups import Group
+from softcr_models.identification.measured_groups import Group, known_mean
 from softcr_models.identification.motion_fit import Motion, motion_fit
 from softcr_models.identification.prior_fit import predicted_at_rest, prior_fit
 from softcr_models.identification.rod_identification import Recording, Work
@@ -23,6 +23,7 @@ GAIN = 0.02
 FOLDS = 3
 """Parts of the rests, of which each is left out of a fit once; of trials the first of so many is
 left out."""
+_STILL = 1e-9  # what moves less did not, but was rounded [m, N, N m]
 
 LeftOut = Callable[[Sequence[str]], float]
 """Error of what is left out of a fit of some families, as a share of how far it moved [-]."""
@@ -64,13 +65,14 @@ def chosen(
             kept.append(name)
             best = error
         tell((number + 1.0) / (len(families) + max(len(kept) - 1, 0)))
-    for number, name in enumerate(kept[:-1], 1):  # the last was tried with all others
+    again = kept[:-1]  # the last was tried with all others
+    for number, name in enumerate(again, 1):
         fewer = [each for each in kept if each != name]
         error = left_out(fewer)
         if (1.0 - GAIN) * error < best:
-            kept, best = fewer, error
+            kept, best = fewer, min(best, error)
             tried[name] = tried[name]._replace(kept=False)
-        tell((len(families) + number) / (len(families) + len(kept)))
+        tell((len(families) + number) / (len(families) + len(again)))
     return without, list(tried.values())
 
 
@@ -144,14 +146,18 @@ def left_out_in_motion(robot: Robot, motions: Sequence[Motion], groups: Sequence
 
 def _share(off: Mapping[str, np.ndarray], measured: Mapping[str, np.ndarray]) -> float:
     """Mean over groups of root mean square errors (T, 3), as shares of how far (T, 3) moved; all of
-    it where the rod is lost."""
+    it where the rod is lost.
+
+    Raises:
+        UserError: nothing of it moved.
+    """
     shares = []
     for name, values in measured.items():
         known = np.isfinite(values)
-        if not known.any():
-            continue
-        moved = np.sqrt(np.nanmean((values - np.nanmean(values, axis=0)) ** 2))
-        lost = np.isnan(off[name]) & known
-        errors = np.where(lost, moved, off[name])[known]
-        shares.append(float(np.sqrt(np.mean(errors**2)) / moved))
+        moved = np.sqrt(known_mean((values - known_mean(values, (0,))) ** 2, (0, 1)))
+        if known.any() and moved > _STILL:
+            errors = np.where(np.isnan(off[name]), moved, off[name])[known]
+            shares.append(float(np.sqrt(np.mean(errors**2)) / moved))
+    if not shares:
+        raise UserError("nothing was seen to move in what is left out of the fits")
     return float(np.mean(shares))

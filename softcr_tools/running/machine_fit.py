@@ -306,16 +306,16 @@ def _is_tight(chosen: _Choice, cores: float) -> bool:
 
 def _rungs(usual: _Choice) -> Iterator[tuple[tuple[str, ...], RunOptions]]:
     """Options that take less and less, and the lines of each."""
-    slower = None
+    slower = slowest = None
     for share in SLOWER if _processes(usual.options) else ():
-        if rung := _slower(usual, share):
-            slower = slower or rung
-            yield rung
+        if slowest := _slower(usual, share):
+            slower = slower or slowest
+            yield slowest
     lines, options = slower or (usual.lines, usual.options)
     for line, coarser in _coarser(options, usual.cost):
         lines += (line,)
         yield lines, coarser
-    if slower and (slowest := _slower(usual, SLOWER[-1])):
+    if slowest:
         lines, options = slowest
         for line, coarser in _coarser(options, usual.cost):
             lines, options = (*lines, line), coarser
