@@ -2,14 +2,16 @@
 
 The same blocks run for a moment on virtual time, one after the other, each as fast as it computes.
 Of their ticks the fast ones count: what this machine can do, whatever else it does meanwhile. It is
-kept for the next start, by version and machine. How much of the cores can be had is measured at
-each start, because quotas and other programs come and go.
+kept for the next start, by version and machine. How much of the cores can be had, and how fast they
+are, is measured at each start, because quotas, other programs and what a host has for its virtual
+cores come and go.
 """
 
 import hashlib
 import json
 import math
 import platform
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -398,7 +400,7 @@ def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
     Args:
         made: of which plant, where it has one, estimator, reference and controller are timed.
         anew: whether it is measured in any case: the machine may have been busy before. The less of
-            both counts.
+            both counts, with what was kept as it would be at the speed of now.
     """
     kept = cache_directory() / f"tick_costs_{_key(made)}.json"
     block = made.blocks[made.roles["controller"]]
@@ -411,8 +413,10 @@ def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
         found = json.loads(kept.read_text())
         before = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
         node = float(found["node"])
-        if not anew:
-            return LoopCost(before, node, *others, known=True)
+    slower = max(MESSAGES * _usual_python() / node, 1.0) if before else 1.0
+    now = {name: replace(cost, seconds=slower * cost.seconds) for name, cost in before.items()}
+    if before and not anew:
+        return LoopCost(now, slower * node, *others, known=True)
     schedule_realtime(PRIORITY)  # as nodes are, where the system permits it
     try:
         node = min(node, MESSAGES * _python())
@@ -420,13 +424,17 @@ def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
         node = min(node, MESSAGES * _python())
     finally:
         schedule_realtime(0)
-    for name in ticks.keys() & before.keys():
-        ticks[name] = min(ticks[name], before[name], key=lambda cost: cost.seconds)
+    best = {name: _less(cost, before.get(name, cost)) for name, cost in ticks.items()}
     with suppress(OSError):  # it is measured again
         kept.parent.mkdir(parents=True, exist_ok=True)
-        costs = {name: (cost.seconds, cost.period, cost.threads) for name, cost in ticks.items()}
+        costs = {name: (cost.seconds, cost.period, cost.threads) for name, cost in best.items()}
         kept.write_text(json.dumps({"ticks": costs, "node": node}))
-    return LoopCost(ticks, node, *others)
+    ticks = {name: _less(cost, now.get(name, cost)) for name, cost in ticks.items()}
+    return LoopCost(ticks, slower * node, *others)
+
+
+def _less(one: TickCost, other: TickCost) -> TickCost:
+    return min(one, other, key=lambda cost: cost.seconds)
 
 
 def _measured(made: VirtualSystem) -> dict[str, TickCost]:
@@ -457,6 +465,15 @@ def _python() -> float:
         sum(range(1000))
         best = min(best, time.perf_counter() - begin)
     return best
+
+
+def _usual_python() -> float:
+    """Median of the same over a tenth of a second, in which the host may be slower than at best."""
+    found = []
+    for _ in range(20):
+        found.append(_python())
+        time.sleep(0.005)
+    return statistics.median(found)
 
 
 def _parts_timed(made: VirtualSystem) -> tuple[str, ...]:
