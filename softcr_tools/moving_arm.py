@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -33,17 +34,21 @@ from softcr_models.identification.motion_fit import (
     distances,
     motion_fit,
 )
+from softcr_models.identification.next_motion import next_motion
 from softcr_models.identification.rod_identification import Recording, Work
 from softcr_models.identification.unknowns import unknowns_of
 from softcr_models.robots.robot import Robot
+from softcr_models.rod.description import rod_inputs
 from softcr_runtime.console.panels import panels
 from softcr_runtime.console.results import point_latest_to
 from softcr_tools.identified_robot import Progress, directory_of_results
+from softcr_tools.plan import write_inputs
 from softcr_tools.recorded_arm import (
     BEST,
     as_content,
     best_families,
     families_of,
+    gained,
     refused,
     table_of,
     write,
@@ -66,8 +71,8 @@ def run(
 ) -> MotionFit:
     """Find families of unknowns in motions, from a first guess; see `identify`.
 
-    A robot file, `recorded.yaml` with what acts, how late, and where the base is, a report and a
-    figure go to a new directory in `results`.
+    A robot file, `recorded.yaml` with what acts, how late, and where the base is, the inputs of the
+    motion to record next, a report and a figure go to a new directory in `results`.
 
     Raises:
         UserError: a recording cannot be used, is too short, or does not fit such a robot.
@@ -96,6 +101,9 @@ def run(
             seen = {"fitted": whole_trials(robot, fit.actuation, motions, groups)}
             if judged:
                 seen["held out"] = whole_trials(robot, fit.actuation, judged, groups)
+            proposed = None
+            with suppress(UserError):  # the rod is lost in all of them
+                proposed = next_motion(robot, fit, groups, motions[0].period)
         console.print(table_of(robot, fit))
         holes, longest = bridged([*trials, *held_out])
         lines = [*choice]
@@ -116,6 +124,10 @@ def run(
                 lines.append(f"{name}: {line}")
         best = "held out" if judged else "fitted"
         console.print(_bands_table(judged or motions, seen[best], groups, best))
+        if proposed:
+            told, quantity = gained(fit, proposed.left), rod_inputs(robot).quantity
+            lines.append(f"a motion of {proposed.words} would tell most: {told}")
+            write_inputs(directory / "next_motion.npz", proposed.inputs, proposed.period, quantity)
         write(
             directory,
             with_chain(fit.actuation),

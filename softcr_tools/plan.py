@@ -56,7 +56,7 @@ def plan(path: Path, /, *, robot: RobotName = "licher2025", output: Path = Path(
         planned = plan_along(
             described, prediction, wanted, PERIOD, lambda rows: bar.advance(task, rows)
         )
-    write(planned, output, prediction.inputs.quantity)
+    write_inputs(output, planned.pressures, planned.period, prediction.inputs.quantity)
     draw(planned, output.with_suffix(".png"), described.shown_inputs)
     deviation = 1e3 * planned.deviation
     limits = prediction.inputs
@@ -71,16 +71,15 @@ def plan(path: Path, /, *, robot: RobotName = "licher2025", output: Path = Path(
     return 0
 
 
-def write(plan: "Plan", path: Path, quantity: str = "pressure") -> None:
-    """An NPZ of `time` [s] and inputs [Pa, N], as the reference 'file' reads it: `pressures` where
-    the quantity of the inputs is a pressure.
+def write_inputs(path: Path, inputs: np.ndarray, period: float, quantity: str) -> None:
+    """An NPZ of `time` [s] and inputs (T, m) [Pa, N, rad] a period [s] apart, as the reference
+    'file' reads it: `pressures` where the quantity of the inputs is a pressure.
 
     Raises:
         OSError: it cannot be written.
     """
-    times = plan.period * np.arange(len(plan.pressures))
+    content: dict[str, Any] = {"time": period * np.arange(len(inputs)), f"{quantity}s": inputs}
     with path.open("wb") as file:
-        content: dict[str, Any] = {"time": times, f"{quantity}s": plan.pressures}
         np.savez_compressed(file, **content)
 
 

@@ -262,14 +262,19 @@ def _judged(name: str, part: Recording, fit: PriorFit, groups: Sequence[Group]) 
 def _next(robot: Robot, fit: PriorFit, groups: Sequence[Group]) -> str:
     """The rest to record next, and what it would tell most of."""
     readings, left = next_rest(robot, fit, groups)
-    best = int(np.argmin(left / fit.deviations))
-    unknown, value = fit.unknowns[best], list(fit.values.values())[best]
     inputs = rod_inputs(robot)
     where = ", ".join(
         f"{name} {reading:.3g}" for name, reading in zip(inputs.names, readings, strict=True)
     )
-    told = value_in_words(unknown, value, float(left[best]))
-    return f"a rest at {where} {inputs.unit} would tell most: {unknown.name} {told}"
+    return f"a rest at {where} {inputs.unit} would tell most: {gained(fit, left)}"
+
+
+def gained(fit: Fit, left: np.ndarray) -> str:
+    """Which of the unknowns is known so much better than the others with deviations (P,), and how
+    well."""
+    best = int(np.argmin(left / fit.deviations))
+    unknown, value = fit.unknowns[best], list(fit.values.values())[best]
+    return f"{unknown.name} {value_in_words(unknown, value, float(left[best]))}"
 
 
 def _told(fit: Fit) -> list[str]:

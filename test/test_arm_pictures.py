@@ -89,7 +89,7 @@ def test_a_plan_is_drawn_and_written_in_the_units_of_its_inputs(tmp_path, monkey
     plan.draw(planned, tmp_path / "plan.png", tendons.shown_inputs)
     assert seen[2:] == ["tension [N]"]
     assert (tmp_path / "plan.png").stat().st_size > 10_000
-    plan.write(planned, tmp_path / "plan.npz", "tension")
+    plan.write_inputs(tmp_path / "plan.npz", planned.pressures, planned.period, "tension")
     with np.load(tmp_path / "plan.npz") as content:
         assert sorted(content) == ["tensions", "time"]
 

@@ -22,12 +22,14 @@ from softcr_models.identification.actuation import (
 from softcr_models.identification.measured_groups import groups_of
 from softcr_models.identification.motion_fit import (
     Motion,
+    MotionFit,
     Simulation,
     Window,
     distances,
     loaded,
     motion_fit,
 )
+from softcr_models.identification.next_motion import next_motion
 from softcr_models.identification.rod_identification import Work
 from softcr_models.identification.unknowns import unknowns_of
 from softcr_models.prediction import RodPrediction
@@ -77,6 +79,36 @@ def recorded(robot, values, seed, payload=0.0, seconds=10.0):
 
 def tip_of(robot):
     return tuple(each for each in groups_of(robot) if each.name == "tip position")
+
+
+def test_the_next_motion_moves_what_is_known_least_and_says_how_well_it_is_known_then():
+    robot, groups = load_robot("tendon_arm"), tip_of(load_robot("tendon_arm"))
+    unknowns = unknowns_of(robot, ("gains",), groups, FAMILIES_IN_MOTION)
+    names = [each.name for each in unknowns]
+    values = dict.fromkeys(names, 0.0)
+    for least in ("gain_2", "gain_4"):
+        known = np.array([each.deviation if each.name == least else 1e-4 for each in unknowns])
+        fit = MotionFit(
+            unknowns, values, np.diag(known**2), {"tip position": NOISE},
+            actuation_as(robot, values), 0.3, True, 0, 0,
+        )  # fmt: skip
+        motion = next_motion(robot, fit, groups, PERIOD)
+        place, limits = names.index(least) - names.index("gain_1"), rod_inputs(robot)
+        assert motion.words.startswith(limits.names[place]), motion.words
+        moved = np.ptp(motion.inputs, axis=0) > 0.1 * limits.range
+        assert moved.tolist() == [k == place for k in range(limits.size)]
+        steps = np.diff(motion.inputs, axis=0) / motion.period
+        assert (np.abs(steps) <= 1.001 * limits.rate).all()
+        assert ((motion.inputs >= limits.low) & (motion.inputs <= limits.high)).all()
+        # as two recordings of it tell, whose gains are a deviation of `left` apart
+        left = motion.left[names.index(least)]
+        assert left < 0.1 * known[names.index(least)]
+        simulation = Simulation(robot, [Motion("", motion.inputs, {}, PERIOD)], groups)
+        pair = [actuation_as(robot, values | {least: change}) for change in (0.0, left)]
+        seen, _ = simulation.along(pair, simulation.whole)
+        apart = distances(seen[1] - seen[0])[0, :, 0]
+        independent = motion.period * len(apart) / 0.25
+        assert np.sqrt((apart**2).mean() * independent) == pytest.approx(NOISE, rel=0.3)
 
 
 @pytest.mark.parametrize(

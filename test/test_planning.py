@@ -58,7 +58,7 @@ def test_commands_that_the_valves_can_follow_cause_the_pressures(planned):
 
 
 def test_the_file_brings_the_tip_along_the_path(planned, ellipse, prediction, tmp_path):
-    command.write(planned, tmp_path / "plan.npz")
+    command.write_inputs(tmp_path / "plan.npz", planned.pressures, planned.period, "pressure")
     reference = from_file(prediction, tmp_path / "plan.npz", PERIOD)
     distance = np.linalg.norm(reference.tip_positions - ellipse, axis=1)
     assert distance[35:-12].max() < 5e-4

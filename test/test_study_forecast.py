@@ -6,7 +6,7 @@ from kit.refusals import one_line
 from kit.studies import rows_of
 
 from softcr_models import load_robot
-from softcr_simulation.errors.plant_errors import MODEL_ERRORS, PlantErrors
+from softcr_simulation.errors.plant_errors import MODEL_ERRORS, PlantErrors, load_plant_errors
 from softcr_studies.recordings.forecast import STUDY, Settings, as_wrong, drawn, scaled
 
 
@@ -47,7 +47,7 @@ def test_errors_that_cannot_be_so_large_are_one_line():
 
 def test_the_loop_is_better_than_without_feedback(tmp_path):
     settings = Settings(robot="licher2025", error_mm=2.0, duration=3.0, seeds=1)
-    rows, _ = rows_of(STUDY.name, tmp_path / "results", settings)
+    rows, directory = rows_of(STUDY.name, tmp_path / "results", settings)
     loop, without = (
         rows["random plants", "nempc", quantity].mean
         for quantity in ("tip, in the loop", "tip, without feedback")
@@ -55,3 +55,6 @@ def test_the_loop_is_better_than_without_feedback(tmp_path):
     assert without == pytest.approx(2.0, rel=0.05)
     assert 0.0 < loop < 0.5 * without
     assert rows["random plants", "nempc", "lost runs"].mean == 0.0
+    plant = directory / "plant_1.yaml"
+    assert load_plant_errors(str(plant)).changed().keys() > {"bending_factor", "length_factor"}
+    assert "--robot licher2025 --plant.plant-errors " in plant.read_text().splitlines()[0]

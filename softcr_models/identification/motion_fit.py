@@ -34,11 +34,12 @@ RUN_IN, JUDGED = 1.5, 4.0
 MOST_WINDOWS, LANES = 150, 1500
 """So many are fitted to, and fewer of many unknowns, so that a derivative has so many lanes; a
 third of them while a search is far from its end."""
+JUDGED_EVERY, CORRELATED = 0.05, 0.25
+"""In windows that are fitted to, how far apart judged samples are, and errors that count as
+independent [s]."""
 STARTS = 12
 """First guesses that are tried, drawn from the priors but for one."""
 _LIKELY = 0.5  # of the priors' deviations: how far they are drawn
-_CORRELATED = 0.25  # errors so far apart count as independent [s]
-_JUDGED_EVERY = 0.05  # in windows that are fitted to [s]
 _ROUNDS = 2  # of estimated noise
 _STEPS = 12  # of a search
 _FIRST_STEPS = 3  # likewise, of a search among first guesses
@@ -184,7 +185,7 @@ def windows_of(motions: Sequence[Motion], most: int) -> list[Window]:
         UserError: no motion is long enough for one.
     """
     period = motions[0].period
-    every = max(1, round(_JUDGED_EVERY / period))
+    every = max(1, round(JUDGED_EVERY / period))
     run_in, judged = round(RUN_IN / period), max(2, round(JUDGED / period))
     longest = max(map(len, motions))
     judged = min(judged, longest - run_in)
@@ -482,7 +483,7 @@ class _Search:
         self._lost = np.maximum(_LOST * robot.length, 2.0 * extent)
         least = [max(each.noise, _FINEST) for each in groups]
         self.noise = np.maximum(least, 0.1 * extent)
-        self._thinned = np.sqrt(min(1.0, max(motions[0].period, _JUDGED_EVERY) / _CORRELATED))
+        self._thinned = np.sqrt(min(1.0, max(motions[0].period, JUDGED_EVERY) / CORRELATED))
         rows, lanes = self.windows[0].rows, len(self.windows)
         intervals = _rod(robot).total_intervals
         self.seconds = _SECONDS * rows * lanes * intervals
@@ -559,7 +560,7 @@ class _Search:
         simulation, found = self._simulation, actuation_as(self._robot, self.by_name(values))
         simulation.remember(found)
         whole, period = simulation.whole, simulation.motions[0].period
-        every = max(1, round(_JUDGED_EVERY / period))
+        every = max(1, round(JUDGED_EVERY / period))
         off = (simulation.along([found], whole)[0][0] - simulation.measured(whole))[:, ::every]
         known, off = np.isfinite(off), np.nan_to_num(off)
         rows = off.shape[1]

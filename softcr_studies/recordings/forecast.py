@@ -7,9 +7,11 @@ the fitted rod alone. What the errors of a real arm look like nobody knows, so t
 plants is the answer, not one of them.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from pydantic import Field
 
 from softcr_control.reference.settings import ReferenceSettings
@@ -21,6 +23,7 @@ from softcr_runtime.blocks.block import Output
 from softcr_runtime.blocks.virtual_run import run_blocks
 from softcr_runtime.settings.registry import NEMPC
 from softcr_simulation.errors.plant_errors import MODEL_ERRORS, Group, PlantErrors, about_field
+from softcr_studies.frame.results import Results
 from softcr_studies.frame.study import Cell, Metric, Result, Seeds, Study, StudySettings
 from softcr_studies.loops.closed_loop import followed, mean_error_mm, open_loop
 from softcr_studies.loops.tracking_loop import (
@@ -165,12 +168,33 @@ def run(cell: Cell) -> Result:
     seeds = tuple(int(each) for each in random.integers(0, 2**31, 2))
     blocks = loop_blocks(robot, case, source, cell.method, (seeds[0], seeds[1]))
     changed = ", ".join(f"{name} {_short(value)}" for name, value in case.errors.changed().items())
-    result: dict[str, Any] = {"without_mm": 1e3 * apart, "note": changed}
+    content = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in case.errors.changed().items()
+    }
+    option = "--plant.plant-errors" if case.beam else "--plant.errors"
+    result: dict[str, Any] = {
+        "without_mm": 1e3 * apart, "note": changed, "errors": yaml.safe_dump(content),
+        "option": option,
+    }  # fmt: skip
     try:
         found = followed(blocks, bag=cell.bag)
     except (ArithmeticError, EstimatorError):
         return result | {"lost": 1.0}
     return {**result, **found, "lost": 0.0}
+
+
+def _write_plants(results: Results, directory: Path) -> None:
+    """The plants as files for `softcr up simulation`, where they meet other controllers."""
+    for number, cell in enumerate(results.cells, 1):
+        found, file = results[cell], directory / f"plant_{number}.yaml"
+        told = file.name
+        if found["option"] == "--plant.errors":  # of motors, whose plant no file describes
+            errors = yaml.safe_load(found["errors"]).items()
+            told = ",".join(f"{name}={value}" for name, value in errors).replace(" ", "")
+        command = f"softcr up simulation --robot {results.settings.robot} {found['option']} {told}"
+        head = f"# {found['without_mm']:.3g} mm off without feedback: {command}\n"
+        file.write_text(head + found["errors"], encoding="utf-8")
 
 
 def _short(value: Any) -> str:
@@ -195,6 +219,7 @@ STUDY = Study(
         Metric("lost runs", "-", "lost"),
     ),
     needs=("robot", "error_mm"),
+    draw=_write_plants,
     exact="Filter and controller know the fitted rod. Plants are chains of beam elements with an "
     "integrator of their own and drawn errors of body, actuation and inputs; of motors, the "
     "model's equations with other numbers and a finer grid. Sensors have the noise of the robot "
