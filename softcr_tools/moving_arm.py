@@ -53,6 +53,7 @@ from softcr_tools.recorded_arm import (
     table_of,
     write,
 )
+from softcr_tools.recorded_options import options_of
 
 HORIZONS = (2.0, 0.5)
 """Of predictions from true starts [s]."""
@@ -128,6 +129,7 @@ def run(
             told, quantity = gained(fit, proposed.left), rod_inputs(robot).quantity
             lines.append(f"a motion of {proposed.words} would tell most: {told}")
             write_inputs(directory / "next_motion.npz", proposed.inputs, proposed.period, quantity)
+        lines += options_of(fit.recorded)
         write(
             directory,
             with_chain(fit.actuation),

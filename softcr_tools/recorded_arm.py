@@ -46,6 +46,7 @@ from softcr_runtime.console.panels import panels
 from softcr_runtime.console.results import point_latest_to
 from softcr_runtime.console.terminal import say
 from softcr_tools.identified_robot import Progress, directory_of_results, residuals
+from softcr_tools.recorded_options import options_of
 
 ALL, BEST = "all", "best"
 _POINTS = 40  # of a drawn centre line
@@ -109,6 +110,7 @@ def run(
         if fit.lost:
             lines.append(f"warning: no steady state in {fit.lost} of {len(fitted)} rows")
         lines.append(_next(robot, fit, groups))
+        lines += options_of(fit.recorded)
         unloaded = fit.recorded.robot.model_copy(update={"payload": first.payload})
         write(directory, unloaded, as_content(fit.recorded), fit, trials, lines, console)
         _draw(fit, parts, groups, directory)
