@@ -15,7 +15,7 @@ _DIGITS = 4
 
 def options_of(recorded: Recorded) -> list[str]:
     """A line for the filter of such a robot, and one for the readings of its simulation; none where
-    every reading acts as it is, or where a simulation has no such readings."""
+    every reading acts as it is, and of motors, whose angles a filter takes as they are."""
     robot, gains, offsets = recorded.robot, recorded.gains, recorded.offsets
     inputs = rod_inputs(robot)
     names = (*inputs.gain_names, *inputs.offset_names)
@@ -25,7 +25,7 @@ def options_of(recorded: Recorded) -> list[str]:
     told = {
         name: value for name, value, none in zip(names, values, usual, strict=True) if value != none
     }
-    if not told:
+    if not told or "angle" in robot.quantities:
         return []
     lines = [f"a filter begins with this of its inputs: --estimator.begins-with {in_words(told)}"]
     errors = ",".join(

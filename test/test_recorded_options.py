@@ -43,6 +43,7 @@ def test_filter_and_simulation_have_the_readings_of_the_recording():
     [
         (recorded("licher2025", np.ones(3), np.zeros(3)), 0),
         (recorded("licher2025", (1.0, 1.0, 1.2), (0.0, 0.0, 9e4)), 1),
+        (recorded("asl_trunk", np.ones(6), np.full(6, 0.1)), 0),
         (recorded("tendon_arm", (1.0, 1.0, 1.2, 1.0), np.zeros(4)), 1),
     ],
 )
