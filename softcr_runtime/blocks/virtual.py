@@ -124,7 +124,7 @@ class Running:
     phase: int  # [ns]
     lockstep: bool
     processor: Processor
-    threads: int  # of numba: what the block asks for, as far as there are cores
+    threads: int  # of numba: what the block asks for, as far as cores and caller allow
     listeners: dict[str, list["_Cable"]] = field(default_factory=dict)
     busy_until: int = 0  # [ns]
     cycle: int = 0
@@ -420,7 +420,9 @@ class VirtualExecutor:
         period = block.settings.period
         join = Join(block.inputs, block.keep, period)
         guard = Guard(block, complain) if self._guarded else Unguarded(block)
-        threads, lockstep = min(block.threads, CORES), bool(block.settings.lockstep)
+        # of a study's worker that is one: two for each of several workers wait for each other
+        threads = min(block.threads, CORES, numba.get_num_threads())
+        lockstep = bool(block.settings.lockstep)
         phase, processor = round(1e9 * part.phase), Processor(part.computing)
         return Running(
             part, block, guard, join, round(1e9 * period), phase, lockstep, processor, threads
