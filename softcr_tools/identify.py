@@ -78,8 +78,8 @@ def identify(
         explain: print a map for the first recording, as its columns suggest it, and end.
         find: what is looked for with priors, separated by commas: stiffness, segments, taper,
             stiffening, neo_hookean, density, tip_mass, connectors, lever_arms, directions, tendons,
-            gains, offsets, registration, markers; with --motion also scale, curves, delay, lag,
-            venting, relaxation, hysteresis, creep; or all, or best.
+            gains, offsets, registration, gravity, markers; with --motion also scale, curves, delay,
+            lag, venting, relaxation, hysteresis, creep; or all, or best.
         motion: fit to motions instead of rests.
         hold_out: recordings, or names of trials, that the result is judged by and not fitted to,
             with --find.

@@ -85,6 +85,24 @@ def test_a_frame_or_actuators_far_from_where_the_guess_has_them_are_found(famili
         assert abs(np.angle(np.exp(1j * apart))) < limit, name
 
 
+def test_the_direction_of_gravity_is_found():
+    robot = arm()
+    to_world = Rotation.from_euler("xyz", robot.base_orientation)
+    tilted = to_world * Rotation.from_rotvec((0.04, -0.03, 0.0))
+    true = robot.replace(base_orientation=tilted.as_euler("xyz").tolist())
+    recording = recording_of(true, static_configurations(robot, 2), {})
+    fit = fitted(robot, recording, ("gravity",))
+    assert fit.deviations.max() < 3e-3
+    downs = [
+        Rotation.from_euler("xyz", each.base_orientation).inv().apply((0.0, 0.0, -1.0))
+        for each in (fit.recorded.robot, true, robot)
+    ]
+    np.testing.assert_allclose(downs[0], downs[1], atol=4.0 * fit.deviations.max())
+    assert np.linalg.norm(downs[2] - downs[1]) > 0.04
+    weightless = robot.replace(gravity=0.0)
+    assert unknowns_of(weightless, ("gravity",), groups(robot, recording)) == ()
+
+
 def test_what_the_recording_does_not_tell_stays_at_the_guess():
     robot = arm()
     first = [row for row in static_configurations(robot, 2) if not row[1:].any()]

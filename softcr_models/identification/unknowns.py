@@ -207,6 +207,10 @@ def _changed(robot: Robot, values: Mapping[str, float]) -> Robot:
         segment["relaxation_times"] = [
             float(np.exp(slower)) * each for each in segment["relaxation_times"]
         ]
+    turned = Rotation.from_rotvec([-values.get(f"gravity_turn_{axis}", 0.0) for axis in "xyz"])
+    if turned.magnitude():
+        to_world = Rotation.from_euler("xyz", robot.base_orientation) * turned
+        content["base_orientation"] = to_world.as_euler("xyz").tolist()
     content["curvature_stiffness"] = robot.curvature_stiffness + values.get("stiffening", 0.0)
     content["neo_hookean"] = robot.neo_hookean + values.get("neo_hookean", 0.0)
     content["tip_mass"] = max(0.0, content["tip_mass"] + values.get("tip_mass", 0.0))
@@ -296,6 +300,15 @@ def _registration(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     return [*places, *(Unknown(f"base_turn_{axis}", "rad", 0.05) for axis in "xyz")]
 
 
+def _gravity(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
+    """About the two axes of the base that are least along gravity."""
+    if not robot.gravity:
+        return []
+    upwards = Rotation.from_euler("xyz", robot.base_orientation).inv().apply((0.0, 0.0, 1.0))
+    across = sorted(np.argsort(np.abs(upwards))[:2].tolist())
+    return [Unknown(f"gravity_turn_{'xyz'[axis]}", "rad", 0.05) for axis in across]
+
+
 def _markers(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
     recorded = [each.name.removesuffix(POSITION) for each in groups]
     names = [name for name in pose_sensors(robot) if name in recorded]
@@ -317,6 +330,7 @@ FAMILIES: Mapping[str, Make] = {
     "gains": _gains,
     "offsets": _offsets,
     "registration": _registration,
+    "gravity": _gravity,
     "markers": _markers,
 }
 """Name -> what is unknown. `stiffness` of the whole rod, `taper` its logarithm's change from base
@@ -324,7 +338,8 @@ to tip, `segments` each one's own, and along the rod's axis, `stiffening` the re
 bending compliance at a curvature of 15/m, masses of `connectors`, `directions` in which actuators
 lie, stiffness and pretension of the `tendons` of motors, `gains` and `offsets` of the actuators,
 what they share and each one's own, `registration` of the base in the frame of the cameras,
-`markers` where the sensors of type pose sit."""
+`gravity` by how much its direction is turned in the frame of the base, `markers` where the sensors
+of type pose sit."""
 
 
 def in_words(unknown: Unknown, value: float, deviation: float) -> str:
