@@ -22,12 +22,7 @@ from softcr_hardware.emulation.faults import FAULT_KINDS
 from softcr_hardware.force_torque.client import NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
 from softcr_hardware.force_torque.emulator import OVERLOAD, NetFtBox, NetFtEmulator
-from softcr_hardware.force_torque.readings import (
-    SENSOR_RATE,
-    Readings,
-    WrenchJudge,
-    WrenchLimits,
-)
+from softcr_hardware.force_torque.readings import SENSOR_RATE, Readings, WrenchJudge, WrenchLimits
 from softcr_hardware.safety.safety import Action
 from softcr_models.errors import UserError
 
@@ -389,17 +384,9 @@ def safety_after(age):
 
 # fault -> what the driver says when nothing is published any more; None: wrenches are published.
 # "delayed" has its test on virtual time, above: this machine is busy
-END_STATES = {
-    "ok": None,
-    "off": "the box is silent",
-    "stuck": "frozen",
-    "garbage": "overload",
-    "wrong": None,
-    "slow": None,
-    "delayed": "too old",
-    "intermittent": None,
-    "reconnect": None,
-}
+END_STATES = dict.fromkeys(("ok", "wrong", "slow", "intermittent", "reconnect")) | {
+    "off": "the box is silent", "stuck": "frozen", "garbage": "overload", "delayed": "too old",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FAULT_KINDS if kind != "delayed"])
