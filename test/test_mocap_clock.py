@@ -30,12 +30,8 @@ def test_the_highest_line_under_points_is_that_of_the_linear_program(heights, se
     slope = hull_slope(x, y)
     height = (y - slope * x).min()
     # Moon et al.: maximise the sum of a x + b subject to a x + b <= y
-    best = linprog(
-        [-x.sum(), -float(len(x))],
-        np.column_stack((x, np.ones_like(x))),
-        y,
-        bounds=[(None, None)] * 2,
-    )
+    sums, lines = [-x.sum(), -float(len(x))], np.column_stack((x, np.ones_like(x)))
+    best = linprog(sums, lines, y, bounds=[(None, None)] * 2)
     assert slope * x.sum() + height * len(x) == pytest.approx(-best.fun, abs=1e-6)
 
 
