@@ -154,21 +154,16 @@ def test_a_good_bench_is_commissioned_and_the_daily_check_passes(tmp_path):
     check_calibration(tmp_path, session.bench)
     assert load_mounting(tmp_path / "mounting.yaml").rotation == pytest.approx(np.eye(3), abs=0.02)
 
-    bench = bench_with(
-        station=station, calibration=load_calibration(tmp_path / "calibration.yaml"), seed=1
-    )
+    kept = load_calibration(tmp_path / "calibration.yaml")
+    bench = bench_with(station=station, calibration=kept, seed=1)
     day, done = commissioned(tmp_path, steps=DAILY, session=session_of(bench, daily=True))
     assert done
     assert words(day) == []
     assert day.bench.now < 120.0
 
     drifted = ChamberErrors(fill_gain=1.3, exhaust_gain=0.9, dead_band=0.03)
-    bench = bench_with(
-        BenchMistakes(sensor_offsets={"chamber_2": 0.02}),
-        drifted,
-        station,
-        load_calibration(tmp_path / "calibration.yaml"),
-    )
+    mistakes = BenchMistakes(sensor_offsets={"chamber_2": 0.02})
+    bench = bench_with(mistakes, drifted, station, kept)
     day, _ = commissioned(tmp_path, steps=DAILY, session=session_of(bench, daily=True))
     lines = words(day)
     assert any(line.startswith("the sensor of chamber_2 reads 1.02") for line in lines), lines
