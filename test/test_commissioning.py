@@ -6,12 +6,12 @@ What a bench really is comes from the mistakes that were planted, never from wha
 import os
 import pty
 import sys
-import time
 
 import numpy as np
 import pinocchio as pin
 import pytest
 from kit.bench import stopping_station
+from kit.processes import until
 
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import HIGHEST, Drive
@@ -357,25 +357,16 @@ def test_a_person_answers_and_holds_the_switch_at_the_terminal(monkeypatch):
         yes = person.ask(Question("air on", "open the air"))
         assert yes() is None
         os.write(near, b" y")
-        assert typed(yes) == "yes"
+        assert until(yes, "yes", timeout=5.0) == "yes"
         assert person.holds(0.0)  # the space bar was among what was typed
         number = person.ask(Question("gauge", "read the gauge"))
         os.write(near, b"7.")
         os.write(near, b"9\n")
-        assert typed(number) == "7.9"
+        assert until(number, "a number", timeout=5.0) == "7.9"
         assert not TerminalOperator(said.append).holds(0.0)
         assert TerminalOperator(said.append, deadman=False).holds(0.0)
     assert "open the air [y or n]" in said
     os.close(near)
-
-
-def typed(pending):
-    """The answer, once the terminal has handed it over."""
-    for _ in range(500):
-        if (answer := pending()) is not None:
-            return answer
-        time.sleep(0.01)
-    return None
 
 
 def test_a_terminal_that_keeps_its_output_is_found(tmp_path):
