@@ -164,7 +164,6 @@ def test_a_hole_in_the_pressures_leaves_ticks_out():
 
 
 @given(st.lists(st.integers(1, 4 * TICK), min_size=2, max_size=50), st.integers(0, 10 * TICK))
-@settings(deadline=None)
 def test_a_resampler_tells_every_tick_once_and_bridges_no_long_hole(steps, begin):
     stamps = begin + np.cumsum(steps)
     resampler = Resampler(PERIOD)
