@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.bench import CALIBRATION, RESTING
 from kit.refusals import one_line
@@ -40,14 +40,12 @@ def around(pose, count, metres, radians=0.0, seed=0):
 
 
 @given(PLACEMENTS, PLACEMENTS, PLACEMENTS)
-@settings(deadline=None)
 def test_tip_and_body_are_each_others_inverse(base, tip_in_body, tip):
     calibration = placed(base, tip_in_body)
     assert np.allclose(calibration.tip(calibration.body(tip)), tip, atol=1e-6)
 
 
 @given(PLACEMENTS, PLACEMENTS)
-@settings(deadline=None)
 def test_the_resting_tip_tells_where_the_base_stands(base, tip_in_body):
     truth = placed(base, tip_in_body)
     start = truth.model_copy(update={"base_in_world": Placement()})
