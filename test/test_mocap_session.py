@@ -282,7 +282,6 @@ def judge(tracker, time, position=(0, 0, 0.158), quaternion=None, tracked=True, 
     frequency=st.floats(0.5, 6.0), amplitude=st.floats(0.01, 0.1), gap=st.integers(0, 120),
     began=st.floats(0.6, 1.0),
 )  # fmt: skip
-@settings(deadline=None)
 def test_a_tip_that_swings_is_the_same_body_after_any_gap(frequency, amplitude, gap, began):
     """Up to 3.8 m/s, which is faster than the limit, but for gaps: after one nobody knows a speed,
     and the tip may be 2 A away, where the limit leads within A s."""
@@ -337,7 +336,6 @@ FRAMES = st.tuples(st.floats(allow_nan=True), NUMBERS, PLACES, QUATERNIONS)
 
 
 @given(st.lists(FRAMES, max_size=20))
-@settings(deadline=None)
 def test_whatever_a_body_says_only_poses_come_through(frames):
     tracker = BodyTracker(TrackingLimits(rest_tolerance=0.0))
     for time, age, position, quaternion in frames:
