@@ -11,7 +11,7 @@ from random import Random
 import natnet
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.bench import CALIBRATION, RESTING, Stage
 from kit.processes import running, until
@@ -216,7 +216,6 @@ def test_a_count_that_no_datagram_can_hold_is_refused_at_once():
 
 
 @given(st.binary(max_size=300), st.sampled_from([None, *VERSIONS]))
-@settings(deadline=None)
 def test_any_bytes_are_read_or_refused(content, version):
     for message in range(11):
         with contextlib.suppress(ProtocolError):
