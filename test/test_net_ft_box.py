@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.processes import running, until
 from kit.refusals import one_line
@@ -85,7 +85,6 @@ def test_a_page_that_lacks_what_is_asked_is_unknown_there():
 
 
 @given(st.binary(max_size=400), st.data())
-@settings(deadline=None)
 def test_any_page_becomes_short_texts_and_finite_numbers_or_is_refused(noise, data):
     page = bytearray(NetFtBox(lambda time: WRENCH).page())
     changes = st.tuples(st.integers(0, len(page) - 1), st.integers(0, 255))
