@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.processes import running
 
@@ -161,7 +161,6 @@ def test_check(check, facts, level, found, mend):
     assert "\n" not in finding.found + finding.mend
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=8))
 def test_a_domain_is_a_number_of_the_standard_or_refused(text):
     finding = network.check_domain(text, DOMAIN["ephemeral_ports"])
