@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pynetft
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.bench import HEALTHY, enabled_safety
 from kit.processes import running, until
@@ -148,7 +148,6 @@ RECORDS = st.tuples(
 
 
 @given(st.lists(RECORDS, max_size=12), st.lists(st.integers(0, 12), max_size=3))
-@settings(deadline=None)
 def test_a_block_is_judged_as_its_readings_one_by_one(records, cuts):
     seen = [some(time, (value, 0, 0, 0, 0, 0), number) for time, value, number in records]
     limits = WrenchLimits(frozen_after=0.02)
