@@ -14,20 +14,8 @@ from softcr_tools.running.hardware_system import HardwareOptions
 from softcr_tools.running.run_options import SimulationOptions
 
 SHELL_WORDS = {"cd", ".", "source", "export"}
-OTHER_PROGRAMS = {
-    "ip",
-    "dask",
-    "rviz2",
-    "plotjuggler",
-    "colcon",
-    "cp",
-    "mkdir",
-    "touch",
-    "rosdep",
-    "python3",
-    "python3.11",
-    "apt",
-} | {"soromox-env/bin/pip"}
+OTHER_PROGRAMS = {"ip", "dask", "rviz2", "plotjuggler", "colcon", "cp", "mkdir", "touch"}
+OTHER_PROGRAMS |= {"rosdep", "python3", "python3.11", "apt", "soromox-env/bin/pip"}
 """What is not ours; that the line can be split into words is all that is checked."""
 
 NO_GPU = "'cuda' cannot be used here: "

@@ -54,9 +54,8 @@ def test_a_good_bench_is_tested_then_enabled(errors, supply):
     assert bench.opened == 0, "nobody has asked"
     decision = bench.ask()
     assert decision.enabled, decision
-    assert (
-        3 * 300 < bench.opened < 3 * 400
-    )  # cycles: each channel was closed, and open for a moment
+    # cycles: each channel was closed, and open for a moment
+    assert 3 * 300 < bench.opened < 3 * 400
     assert bench.peak < 8e3, "true pressure of the pulses"
     # an operator's vent leaves the proof, a machine's does not
     bench.driver.vent()

@@ -20,11 +20,7 @@ from softcr_models.files.yaml_files import available
 from softcr_models.robots import robot
 from softcr_models.robots.obstacle_files import load_obstacles
 from softcr_runtime.settings import registry
-from softcr_runtime.settings.node_settings import (
-    build_settings,
-    declared_settings,
-    setting_values,
-)
+from softcr_runtime.settings.node_settings import build_settings, declared_settings, setting_values
 from softcr_simulation.errors.plant_errors import load_plant_errors
 from softcr_simulation.scripted_loads import load_script
 from softcr_tools.ros.executables import NODES

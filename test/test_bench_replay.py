@@ -118,9 +118,8 @@ def test_no_two_sensors_share_stamps_and_blocks_answer_on_the_grid(recorded):
     for topic in (ESTIMATE, PLAN):
         stamps = np.array([each.stamp for _, each in sent if each.topic == topic])
         assert len(stamps) > 0.8 * DURATION * 70
-        assert (
-            np.quantile(off_grid(stamps, period), 0.95) < 1e-4
-        )  # the vent at the end has a stamp of its own
+        # the vent at the end has a stamp of its own
+        assert np.quantile(off_grid(stamps, period), 0.95) < 1e-4
     assert np.median(off_grid(sorted(set.union(*told)), period)) > 0.1
 
 

@@ -60,21 +60,13 @@ def test_what_is_saved_comes_back_to_the_bit(tmp_path):
     assert not checkpoints.resume(tmp_path / "none", content.update)
 
 
-def pickled(path, marker):
-    path.write_bytes(pickle.dumps({"learner": Order(marker)}))
-
-
-def pickled_by_torch(path, marker):
-    torch.save({"learner": Order(marker)}, path)
-
-
 def tree(text):
     return lambda path, marker: save_file({"0": np.zeros(2)}, path, {"tree": text})
 
 
 HOSTILE = {
-    "pickle": pickled,
-    "torch": pickled_by_torch,
+    "pickle": lambda path, marker: path.write_bytes(pickle.dumps({"learner": Order(marker)})),
+    "torch": lambda path, marker: torch.save({"learner": Order(marker)}, path),
     "pipe": lambda path, marker: os.mkfifo(path),
     "device": lambda path, marker: path.symlink_to("/dev/zero"),
     "folder": lambda path, marker: path.mkdir(),

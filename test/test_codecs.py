@@ -152,10 +152,7 @@ def test_a_value_comes_out_of_its_message_to_the_bit(topic, data):
     payload = serialize_message(message)
     sent = bits(value)
     kept = cdr_of(message) if carries_packets(topic) else payload
-    for came in (
-        deserialize_message(payload, type(message)),
-        decoded(kept, TOPICS[topic].type),
-    ):
+    for came in (deserialize_message(payload, type(message)), decoded(kept, TOPICS[topic].type)):
         assert topic == "goal/path" or from_stamp(came, topic) == stamp
         found = of_topic.decode(came)
         told = bits(found)

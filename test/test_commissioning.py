@@ -6,12 +6,12 @@ What a bench really is comes from the mistakes that were planted, never from wha
 import os
 import pty
 import sys
-import time
 
 import numpy as np
 import pinocchio as pin
 import pytest
 from kit.bench import stopping_station
+from kit.processes import until
 
 from softcr_hardware.commissioning.bench import Question
 from softcr_hardware.commissioning.drive import HIGHEST, Drive
@@ -154,21 +154,16 @@ def test_a_good_bench_is_commissioned_and_the_daily_check_passes(tmp_path):
     check_calibration(tmp_path, session.bench)
     assert load_mounting(tmp_path / "mounting.yaml").rotation == pytest.approx(np.eye(3), abs=0.02)
 
-    bench = bench_with(
-        station=station, calibration=load_calibration(tmp_path / "calibration.yaml"), seed=1
-    )
+    kept = load_calibration(tmp_path / "calibration.yaml")
+    bench = bench_with(station=station, calibration=kept, seed=1)
     day, done = commissioned(tmp_path, steps=DAILY, session=session_of(bench, daily=True))
     assert done
     assert words(day) == []
     assert day.bench.now < 120.0
 
     drifted = ChamberErrors(fill_gain=1.3, exhaust_gain=0.9, dead_band=0.03)
-    bench = bench_with(
-        BenchMistakes(sensor_offsets={"chamber_2": 0.02}),
-        drifted,
-        station,
-        load_calibration(tmp_path / "calibration.yaml"),
-    )
+    mistakes = BenchMistakes(sensor_offsets={"chamber_2": 0.02})
+    bench = bench_with(mistakes, drifted, station, kept)
     day, _ = commissioned(tmp_path, steps=DAILY, session=session_of(bench, daily=True))
     lines = words(day)
     assert any(line.startswith("the sensor of chamber_2 reads 1.02") for line in lines), lines
@@ -362,25 +357,16 @@ def test_a_person_answers_and_holds_the_switch_at_the_terminal(monkeypatch):
         yes = person.ask(Question("air on", "open the air"))
         assert yes() is None
         os.write(near, b" y")
-        assert typed(yes) == "yes"
+        assert until(yes, "yes", timeout=5.0) == "yes"
         assert person.holds(0.0)  # the space bar was among what was typed
         number = person.ask(Question("gauge", "read the gauge"))
         os.write(near, b"7.")
         os.write(near, b"9\n")
-        assert typed(number) == "7.9"
+        assert until(number, "a number", timeout=5.0) == "7.9"
         assert not TerminalOperator(said.append).holds(0.0)
         assert TerminalOperator(said.append, deadman=False).holds(0.0)
     assert "open the air [y or n]" in said
     os.close(near)
-
-
-def typed(pending):
-    """The answer, once the terminal has handed it over."""
-    for _ in range(500):
-        if (answer := pending()) is not None:
-            return answer
-        time.sleep(0.01)
-    return None
 
 
 def test_a_terminal_that_keeps_its_output_is_found(tmp_path):

@@ -98,9 +98,16 @@ class Asks:
 
 
 @pytest.fixture(scope="module")
-def asked():
+def shared():
     controller = Asks()
     return block_of(lambda context: controller), controller
+
+
+@pytest.fixture
+def asked(shared):
+    """A block that has just been reset, and its controller."""
+    shared[0].reset()
+    return shared
 
 
 def stamp_of(cycle):
@@ -140,7 +147,6 @@ def in_periods(packet, cycle):
 
 def test_an_answer_is_a_packet_whose_commands_are_due_a_period_apart(asked):
     block, controller = asked
-    block.reset()
     for answer in (np.full(3, 1e3), np.full((5, 3), 1e3)):
         controller.answer = answer
         packet = ticked(block, 7)
@@ -153,7 +159,6 @@ def test_an_answer_is_a_packet_whose_commands_are_due_a_period_apart(asked):
 def test_a_controller_leads_the_models_tip_beside_the_goal(asked):
     """By what the robot's tip is beside it; a model knows no parameter of that name."""
     block, controller = asked
-    block.reset()
     told = {"bending_compliance": 41.0, "tip_offset_x": 1e-3, "tip_offset_z": -2e-3}
     (*_,) = block.tick(stamp_of(1), samples_of(block, 1, parameters=told))
     seen = controller.seen[-1]
@@ -163,7 +168,6 @@ def test_a_controller_leads_the_models_tip_beside_the_goal(asked):
 
 def test_whatever_a_controller_asks_for_stays_within_limits_and_rate(asked):
     block, controller = asked
-    block.reset()
     limits = ROBOT.pressure_limits
     step = limits.maximum_rate * PERIOD
     controller.answer = np.array([1e9, -1e9, 0.5 * step])
@@ -185,9 +189,9 @@ def test_whatever_a_controller_asks_for_stays_within_limits_and_rate(asked):
     ages=st.lists(st.floats(0.1, 9.0), min_size=5, max_size=5),
     skipped=st.lists(st.integers(1, 4), min_size=5, max_size=5),
 )
-def test_what_is_played_of_any_plans_keeps_limits_and_rate(asked, plans, ages, skipped):
+def test_what_is_played_of_any_plans_keeps_limits_and_rate(shared, plans, ages, skipped):
     """Packets are played by hand, all of them in time, whatever the delay and the ticks between."""
-    block, controller = asked
+    block, controller = shared
     block.reset()
     limits, cycle, planned = ROBOT.pressure_limits, 1, {0: np.zeros(3)}
     for plan, age, ticks in zip(plans, ages, skipped, strict=False):
@@ -213,17 +217,10 @@ def test_what_is_played_of_any_plans_keeps_limits_and_rate(asked, plans, ages, s
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        np.full(3, np.nan),
-        np.zeros(2),
-        np.array(1.0),
-        np.zeros((2, 2, 3)),
-        np.array([[1.0, 1.0, 1.0], [0.0, 0.0, np.inf]]),
-    ],
+    [np.full(3, np.nan), np.zeros(2), np.array(1.0), np.zeros((2, 2, 3)), np.diag([1, 1, np.inf])],
 )
 def test_an_answer_that_is_none_is_refused_and_changes_nothing(asked, answer):
     block, controller = asked
-    block.reset()
     controller.answer = np.full(3, 1e3)
     before = ticked(block).commands
     controller.answer = answer
@@ -235,7 +232,6 @@ def test_an_answer_that_is_none_is_refused_and_changes_nothing(asked, answer):
 
 def test_a_tick_that_is_refused_repeats_what_was_planned_for_it(asked):
     block, controller = asked
-    block.reset()
     assert not packet_of(block.hold(stamp_of(1)), stamp_of(1)).commands.any()
     controller.answer = np.outer(np.arange(1, 5), np.full(3, 1e3))
     ticked(block, 2)  # due in the ticks 3, 4, 5, 6
@@ -247,7 +243,6 @@ def test_a_tick_that_is_refused_repeats_what_was_planned_for_it(asked):
 
 def test_a_vent_is_one_packet_along_a_ramp_and_begins_the_controller_anew_once(asked):
     block, controller = asked
-    block.reset()
     controller.answer = np.full((8, 3), 5e3)
     ticked(block)
     resets = controller.resets
@@ -272,7 +267,6 @@ def test_a_vent_is_one_packet_along_a_ramp_and_begins_the_controller_anew_once(a
 def test_a_vent_goes_on_from_what_is_played_when_it_begins(asked):
     """With answers that take three ticks, the plan before goes on until then."""
     block, controller = asked
-    block.reset()
     block.answered(2.5 * PERIOD)
     controller.answer = np.outer(np.arange(1, 9), np.full(3, 1e3))
     ticked(block, 1)  # 1 kPa in tick 4, 4 kPa in tick 7, which is the one before the vent
@@ -284,7 +278,6 @@ def test_a_vent_goes_on_from_what_is_played_when_it_begins(asked):
 
 def test_answers_too_late_for_any_plan_lead_to_rest_until_they_are_in_time(asked):
     block, controller = asked
-    block.reset()
     controller.answer = np.full((8, 3), 5e3)
     late, cycle = (MAXIMUM_DELAY + 0.5) * PERIOD, 1
 
@@ -329,7 +322,6 @@ def test_answers_too_late_for_any_plan_lead_to_rest_until_they_are_in_time(asked
 
 def test_who_starts_afresh_knows_the_way_to_rest_that_is_still_played(asked):
     block, controller = asked
-    block.reset()
     controller.answer = np.full((8, 3), 5e3)
     block.tick(stamp_of(1), samples_of(block, 1))
     block.answered(0.5 * PERIOD)
@@ -345,7 +337,6 @@ def test_who_starts_afresh_knows_the_way_to_rest_that_is_still_played(asked):
 
 def test_a_controller_is_told_the_delay_that_its_answer_will_have(asked):
     block, controller = asked
-    block.reset()
     for latency, expected in ((0.5, 1), (1.2, 2)):
         block.answered(latency * PERIOD)
         ticked(block)
@@ -355,7 +346,6 @@ def test_a_controller_is_told_the_delay_that_its_answer_will_have(asked):
 
 def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):
     block, controller = asked
-    block.reset()
     ticked(block)
     np.testing.assert_array_equal(controller.seen[-1].inputs, MEASURED)
     assert [each.topic for each in block.inputs] == [
@@ -365,7 +355,6 @@ def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):
 
 def test_an_estimate_that_tells_no_inputs_is_refused_with_what_it_needs(asked):
     block, _ = asked
-    block.reset()
     with pytest.raises(ValueError, match=r"estimate/rod tells no inputs .* a field input\.NAME is"):
         ticked(block, inputs=None)
 
@@ -381,7 +370,6 @@ def test_a_controller_that_is_led_by_the_tip_alone_hears_the_actuators():
 def test_what_somebody_holds_is_planned_from_until_commands_are_played_again(asked):
     """The valves hold for safety's sake: what was sent meanwhile has not moved the robot."""
     block, controller = asked
-    block.reset()
     period = round(1e9 * PERIOD)
     for cycle in range(1, 41):
         controller.answer = np.tile(1e3 * cycle + np.arange(4.0)[:, None], (1, 3))
@@ -404,7 +392,6 @@ def test_what_somebody_holds_is_planned_from_until_commands_are_played_again(ask
 def test_known_inputs_are_taken_as_far_as_a_packet_may_reach(asked):
     """However far a message says they reach; between its times they are linear."""
     block, controller = asked
-    block.reset()
     due = (stamp_of(4), stamp_of(8), 2**62)
     packet = CommandPacket(due, np.outer([1.0, 5.0, 5.0], np.ones(3)))
     known = Sample("pressure/reference", stamp_of(4), packet, 0.0)

@@ -76,9 +76,7 @@ def test_knots_keep_their_places_under_another_horizon(tmp_path):
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_source(tmp_path, text, given, message):
-    path = written(tmp_path, text if text == "{}" else f"type: nempc\n{text}\n")
-    if text == "{}":
-        path.write_text("type: nempc\n")
+    path = written(tmp_path, f"type: nempc\n{text}\n")
     with one_line(message):
         named_settings("nempc", path, given)
 

@@ -10,19 +10,6 @@ from softcr_models import UserError, devices
 from softcr_models.devices import resolve_device
 
 
-@pytest.fixture
-def without_driver(monkeypatch):
-    def no_library(name):
-        raise OSError(f"{name}: cannot open shared object file")
-
-    monkeypatch.setattr(devices.ctypes, "CDLL", no_library)
-
-
-@pytest.fixture
-def with_driver(monkeypatch):
-    monkeypatch.setattr(devices, "_driver_lacks", lambda: "")
-
-
 @pytest.mark.parametrize("library", ["torch", "rod"])
 def test_with_a_gpu(monkeypatch, library):
     monkeypatch.setattr(devices, "what_cuda_lacks", lambda library: "")
@@ -31,7 +18,11 @@ def test_with_a_gpu(monkeypatch, library):
 
 
 @pytest.mark.parametrize("library", ["torch", "rod"])
-def test_without_a_driver(without_driver, library):
+def test_without_a_driver(monkeypatch, library):
+    def no_library(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(devices.ctypes, "CDLL", no_library)
     assert resolve_device("auto", library) == "cpu"
     assert resolve_device("cpu", library) == "cpu"
     with pytest.raises(UserError, match=r"device: 'cuda' .*libcuda\.so\.1"):
@@ -159,10 +150,11 @@ def test_a_compiler_that_is_newer_than_the_driver(a_gpu, monkeypatch):
     assert resolve_device("auto", "rod") == "cuda"
 
 
-def test_a_torch_without_cuda(with_driver):
+def test_a_torch_without_cuda(monkeypatch):
     torch = pytest.importorskip("torch")
     if torch.version.cuda is not None:
         pytest.skip("this PyTorch is built with CUDA")
+    monkeypatch.setattr(devices, "_driver_lacks", lambda: "")
     with pytest.raises(UserError, match="is built without CUDA"):
         resolve_device("cuda", "torch")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.processes import running
 
@@ -28,41 +28,12 @@ from softcr_hardware.optitrack.calibration import load_calibration
 from softcr_hardware.optitrack.emulator import MotiveEmulator, MotiveServer
 from softcr_models.errors import UserError
 from softcr_tools import cli
-from softcr_tools.doctor import machine, network, sensors, software
+from softcr_tools.doctor import machine, network, sensors, software, supply
 from softcr_tools.doctor.command import INTERFACE, Patient, as_json, examine, verdict
 from softcr_tools.doctor.finding import Level
-from softcr_tools.doctor.machine import (
-    check_clock_kept,
-    check_clock_rate,
-    check_clock_source,
-    check_disk,
-    check_kernel,
-    check_locked_memory,
-    check_processor,
-    check_realtime_priority,
-    check_shared_memory,
-)
-from softcr_tools.doctor.network import (
-    check_discovery_range,
-    check_domain,
-    check_interface,
-    check_port,
-    check_raw_frames,
-    check_runs,
-    check_security,
-    check_terminals,
-)
-from softcr_tools.doctor.sensors import check_device
-from softcr_tools.doctor.software import (
-    check_cache,
-    check_calibration,
-    check_extra,
-    check_packages,
-    check_ros,
-)
-from softcr_tools.doctor.supply import air_supply, check_air_supply
 
 OK, WARN, FAIL = Level
+MODULES = (machine, network, sensors, software, supply)
 
 ADAPTER = {
     "name": "eth1", "there": ("lo", "eth1"), "wireless": False, "up": True, "carrier": True,
@@ -99,103 +70,100 @@ STATION = {
 @pytest.mark.parametrize(
     ("check", "facts", "level", "found", "mend"),
     [
-        (check_interface, ADAPTER, OK, "eth1: up, connected", ""),
-        (check_interface, ADAPTER | {"name": "eth7"}, FAIL, "there are lo, eth1", "--interface"),
-        (check_interface, ADAPTER | {"wireless": True}, FAIL, "wireless", "--interface"),
-        (check_interface, ADAPTER | {"up": False}, FAIL, "off", "sudo ip link set eth1 up"),
-        (check_interface, ADAPTER | {"carrier": False}, FAIL, "other end", "EK1100"),
-        (check_raw_frames, {"error": ""}, OK, "permitted", ""),
-        (check_raw_frames, {"error": "Operation not permitted"}, FAIL, "Operation not permitted",
-         "setcap cap_net_raw"),
-        (check_terminals, TERMINALS, OK, "3 answer", ""),
-        (check_terminals, TERMINALS | {"found": 0}, FAIL, "none answers", "24 V"),
-        (check_terminals, TERMINALS | {"found": 2}, FAIL, "2 answer, must be 3", "number 3"),
-        (check_terminals, TERMINALS | {"found": 4}, FAIL, "4 answer, must be 3", "--station"),
-        (check_terminals, TERMINALS | {"expected": ()}, OK, "3 answer", ""),
-        (check_terminals, {"why_not": "not permitted"}, WARN, "not permitted", "frames first"),
-        (check_terminals, {"why_not": "process 7", "in_use": True}, OK, "process 7", ""),
-        (check_port, PORT, OK, "tcp 8080: free", ""),
-        (check_port, PORT | {"error": "in use"}, WARN, "in use", "--port 8081"),
-        (check_device, DEVICE, OK, "10.0.0.2: Motive, NatNet 4.1", ""),
-        (check_device, DEVICE | {"address": ""}, WARN, "not asked", "--optitrack ADDRESS"),
-        (check_device, DEVICE | {"error": "no answer"}, FAIL, "no answer", "ping 10.0.0.2"),
-        (check_domain, DOMAIN, OK, "42: ports from 17900", ""),
-        (check_domain, DOMAIN | {"domain": None}, WARN, "domain 0", "export ROS_DOMAIN_ID"),
-        (check_domain, DOMAIN | {"domain": "233"}, FAIL, "0 to 232", "export ROS_DOMAIN_ID"),
-        (check_domain, DOMAIN | {"domain": "many"}, FAIL, "many", "export ROS_DOMAIN_ID"),
-        (check_domain, DOMAIN | {"domain": "-1"}, FAIL, "-1", "export ROS_DOMAIN_ID"),
-        (check_domain, DOMAIN | {"domain": "110"}, WARN, "34900", "export ROS_DOMAIN_ID"),
-        (check_security, {"error": "", "strategy": "Enforce"}, OK, "with their keys", ""),
-        (check_security, {"error": "no keys", "strategy": "Enforce"}, FAIL, "no keys", "wheels"),
-        (check_security, {"error": "", "strategy": ""}, WARN, "without keys", "Enforce"),
-        (check_discovery_range, RANGE, OK, "this machine", ""),
-        (check_discovery_range, RANGE | {"discovery_range": None}, WARN, "not set", "LOCALHOST"),
-        (check_discovery_range, RANGE | {"discovery_range": "subnet"}, WARN, "SUBNET", "LOCALH"),
-        (check_discovery_range, RANGE | {"discovery_range": "OFF"}, FAIL, "not find", "LOCALH"),
-        (check_discovery_range, RANGE | {"discovery_range": "HERE"}, FAIL, "one of", "LOCALHOST"),
-        (check_discovery_range, RANGE | {"localhost_only": "1"}, WARN, "deprecated", "unset"),
-        (check_clock_rate, CLOCKS, OK, "+0.000 ms", ""),
-        (check_clock_rate, CLOCKS | {"system_passed": 0.2}, FAIL, "+100.0 ms", "chrony"),
-        (check_clock_rate, CLOCKS | {"system_passed": -9.0}, FAIL, "jumped", "chrony"),
-        (check_clock_rate, CLOCKS | {"system_passed": math.nan}, FAIL, "jumped", "chrony"),
-        (check_clock_rate, CLOCKS | {"year": 1970}, FAIL, "1970", "timedatectl"),
-        (check_clock_kept, {"synchronised": True}, OK, "NTP", ""),
-        (check_clock_kept, {"synchronised": False}, WARN, "not synchronised", "set-ntp true"),
-        (check_clock_kept, {"synchronised": None}, WARN, "not say", "timedatectl"),
-        (check_clock_source, {"source": "tsc"}, OK, "tsc", ""),
-        (check_clock_source, {"source": "hpet"}, WARN, "slow to read", "tsc"),
-        (check_realtime_priority, {"error": ""}, OK, "70", ""),
-        (check_realtime_priority, {"error": "Operation not permitted"}, WARN,
-         "Operation not permitted", "rtprio"),
-        (check_locked_memory, {"allowed": None}, OK, "unlimited", ""),
-        (check_locked_memory, {"allowed": 2**23}, WARN, "8 MiB", "memlock"),
-        (check_kernel, KERNEL, OK, "PREEMPT_RT", ""),
-        (check_kernel, KERNEL | {"preempt_rt": False}, WARN, "6.1-rt", "linux-image-rt"),
-        (check_processor, PROCESSOR, OK, "4 cores, performance", ""),
-        (check_processor, PROCESSOR | {"governor": "powersave"}, WARN, "powersave", "cpupower"),
-        (check_processor, PROCESSOR | {"cores": 1}, WARN, "one core", "taskset"),
-        (check_disk, DISK, OK, "1000.0 GB free in results", ""),
-        (check_disk, DISK | {"free": 5 * 10**9}, WARN, "0.9 h", "remove old runs"),
-        (check_disk, DISK | {"free": 10**8}, FAIL, "0.1 GB", "remove old runs"),
-        (check_disk, DISK | {"writable": False}, FAIL, "not writable", "chown"),
-        (check_shared_memory, SHARED, OK, "3 segments", ""),
-        (check_shared_memory, SHARED | {"segments": 500}, WARN, "500", "rm /dev/shm"),
-        (check_shared_memory, SHARED | {"free": 10**6}, WARN, "1 MB", "rm /dev/shm"),
-        (check_packages, {"missing": []}, OK, "complete", ""),
-        (check_packages, {"missing": ["numba>=1"]}, FAIL, "numba>=1", "make setup"),
-        (check_ros, {"missing": []}, OK, "complete", ""),
-        (check_ros, {"missing": ["rclpy"]}, FAIL, "rclpy", "setup.bash"),
-        (check_extra, VIEW, OK, "softcr view", ""),
-        (check_extra, ETHERCAT, FAIL, "pysoem", "pip install 'softcr[ethercat]'"),
-        (check_extra, ETHERCAT | {"missing": None}, FAIL, "extra ethercat", "pip"),
-        (check_cache, CACHE, OK, "/cache", ""),
-        (check_cache, CACHE | {"complete": False}, WARN, "compiles", "softcr_models.warm_up"),
-        (check_cache, CACHE | {"complete": False, "writable": False}, FAIL, "not writable",
-         "chown"),
-        (check_calibration, STATION, OK, "a.yaml", ""),
-        (check_calibration, STATION | {"error": "a.yaml: gone"}, FAIL, "gone", "edit a.yaml"),
-        (check_calibration, STATION | {"assumed": True}, WARN, "[D]", "measure them"),
-        (check_air_supply, SUPPLY, OK, "105 kPa, highest command 100 kPa; no dump valve", ""),
-        (check_air_supply, SUPPLY | {"supply": 1.5e5}, WARN, "fills its chamber to 150", "105"),
-        (check_air_supply, SUPPLY | {"refused": "too high"}, FAIL, "too high", "below 108 kPa"),
-        (check_runs, RUNS | {"running": []}, OK, "none in ROS domain 7", ""),
-        (check_runs, RUNS | {"running": ["/"]}, OK, "run /; /robot1 is free", ""),
-        (check_runs, RUNS, WARN, "domain 7, namespace /robot1: a second one", "--namespace"),
-        (check_runs, RUNS | {"namespace": "robot2"}, OK, "/robot2 is free", ""),
+        ("interface", ADAPTER, OK, "eth1: up, connected", ""),
+        ("interface", ADAPTER | {"name": "eth7"}, FAIL, "there are lo, eth1", "--interface"),
+        ("interface", ADAPTER | {"wireless": True}, FAIL, "wireless", "--interface"),
+        ("interface", ADAPTER | {"up": False}, FAIL, "off", "sudo ip link set eth1 up"),
+        ("interface", ADAPTER | {"carrier": False}, FAIL, "other end", "EK1100"),
+        ("raw_frames", {"error": ""}, OK, "permitted", ""),
+        ("raw_frames", {"error": "denied"}, FAIL, "denied", "setcap cap_net_raw"),
+        ("terminals", TERMINALS, OK, "3 answer", ""),
+        ("terminals", TERMINALS | {"found": 0}, FAIL, "none answers", "24 V"),
+        ("terminals", TERMINALS | {"found": 2}, FAIL, "2 answer, must be 3", "number 3"),
+        ("terminals", TERMINALS | {"found": 4}, FAIL, "4 answer, must be 3", "--station"),
+        ("terminals", TERMINALS | {"expected": ()}, OK, "3 answer", ""),
+        ("terminals", {"why_not": "not permitted"}, WARN, "not permitted", "frames first"),
+        ("terminals", {"why_not": "process 7", "in_use": True}, OK, "process 7", ""),
+        ("port", PORT, OK, "tcp 8080: free", ""),
+        ("port", PORT | {"error": "in use"}, WARN, "in use", "--port 8081"),
+        ("device", DEVICE, OK, "10.0.0.2: Motive, NatNet 4.1", ""),
+        ("device", DEVICE | {"address": ""}, WARN, "not asked", "--optitrack ADDRESS"),
+        ("device", DEVICE | {"error": "no answer"}, FAIL, "no answer", "ping 10.0.0.2"),
+        ("domain", DOMAIN, OK, "42: ports from 17900", ""),
+        ("domain", DOMAIN | {"domain": None}, WARN, "domain 0", "export ROS_DOMAIN_ID"),
+        ("domain", DOMAIN | {"domain": "233"}, FAIL, "0 to 232", "export ROS_DOMAIN_ID"),
+        ("domain", DOMAIN | {"domain": "many"}, FAIL, "many", "export ROS_DOMAIN_ID"),
+        ("domain", DOMAIN | {"domain": "-1"}, FAIL, "-1", "export ROS_DOMAIN_ID"),
+        ("domain", DOMAIN | {"domain": "110"}, WARN, "34900", "export ROS_DOMAIN_ID"),
+        ("security", {"error": "", "strategy": "Enforce"}, OK, "with their keys", ""),
+        ("security", {"error": "no keys", "strategy": "Enforce"}, FAIL, "no keys", "wheels"),
+        ("security", {"error": "", "strategy": ""}, WARN, "without keys", "Enforce"),
+        ("discovery_range", RANGE, OK, "this machine", ""),
+        ("discovery_range", RANGE | {"discovery_range": None}, WARN, "not set", "LOCALHOST"),
+        ("discovery_range", RANGE | {"discovery_range": "subnet"}, WARN, "SUBNET", "LOCALH"),
+        ("discovery_range", RANGE | {"discovery_range": "OFF"}, FAIL, "not find", "LOCALH"),
+        ("discovery_range", RANGE | {"discovery_range": "HERE"}, FAIL, "one of", "LOCALHOST"),
+        ("discovery_range", RANGE | {"localhost_only": "1"}, WARN, "deprecated", "unset"),
+        ("clock_rate", CLOCKS, OK, "+0.000 ms", ""),
+        ("clock_rate", CLOCKS | {"system_passed": 0.2}, FAIL, "+100.0 ms", "chrony"),
+        ("clock_rate", CLOCKS | {"system_passed": -9.0}, FAIL, "jumped", "chrony"),
+        ("clock_rate", CLOCKS | {"system_passed": math.nan}, FAIL, "jumped", "chrony"),
+        ("clock_rate", CLOCKS | {"year": 1970}, FAIL, "1970", "timedatectl"),
+        ("clock_kept", {"synchronised": True}, OK, "NTP", ""),
+        ("clock_kept", {"synchronised": False}, WARN, "not synchronised", "set-ntp true"),
+        ("clock_kept", {"synchronised": None}, WARN, "not say", "timedatectl"),
+        ("clock_source", {"source": "tsc"}, OK, "tsc", ""),
+        ("clock_source", {"source": "hpet"}, WARN, "slow to read", "tsc"),
+        ("realtime_priority", {"error": ""}, OK, "70", ""),
+        ("realtime_priority", {"error": "not permitted"}, WARN, "not permitted", "rtprio"),
+        ("locked_memory", {"allowed": None}, OK, "unlimited", ""),
+        ("locked_memory", {"allowed": 2**23}, WARN, "8 MiB", "memlock"),
+        ("kernel", KERNEL, OK, "PREEMPT_RT", ""),
+        ("kernel", KERNEL | {"preempt_rt": False}, WARN, "6.1-rt", "linux-image-rt"),
+        ("processor", PROCESSOR, OK, "4 cores, performance", ""),
+        ("processor", PROCESSOR | {"governor": "powersave"}, WARN, "powersave", "cpupower"),
+        ("processor", PROCESSOR | {"cores": 1}, WARN, "one core", "taskset"),
+        ("disk", DISK, OK, "1000.0 GB free in results", ""),
+        ("disk", DISK | {"free": 5 * 10**9}, WARN, "0.9 h", "remove old runs"),
+        ("disk", DISK | {"free": 10**8}, FAIL, "0.1 GB", "remove old runs"),
+        ("disk", DISK | {"writable": False}, FAIL, "not writable", "chown"),
+        ("shared_memory", SHARED, OK, "3 segments", ""),
+        ("shared_memory", SHARED | {"segments": 500}, WARN, "500", "rm /dev/shm"),
+        ("shared_memory", SHARED | {"free": 10**6}, WARN, "1 MB", "rm /dev/shm"),
+        ("packages", {"missing": []}, OK, "complete", ""),
+        ("packages", {"missing": ["numba>=1"]}, FAIL, "numba>=1", "make setup"),
+        ("ros", {"missing": []}, OK, "complete", ""),
+        ("ros", {"missing": ["rclpy"]}, FAIL, "rclpy", "setup.bash"),
+        ("extra", VIEW, OK, "softcr view", ""),
+        ("extra", ETHERCAT, FAIL, "pysoem", "pip install 'softcr[ethercat]'"),
+        ("extra", ETHERCAT | {"missing": None}, FAIL, "extra ethercat", "pip"),
+        ("cache", CACHE, OK, "/cache", ""),
+        ("cache", CACHE | {"complete": False}, WARN, "compiles", "softcr_models.warm_up"),
+        ("cache", CACHE | {"complete": False, "writable": False}, FAIL, "not writable", "chown"),
+        ("calibration", STATION, OK, "a.yaml", ""),
+        ("calibration", STATION | {"error": "a.yaml: gone"}, FAIL, "gone", "edit a.yaml"),
+        ("calibration", STATION | {"assumed": True}, WARN, "[D]", "measure them"),
+        ("air_supply", SUPPLY, OK, "105 kPa, highest command 100 kPa; no dump valve", ""),
+        ("air_supply", SUPPLY | {"supply": 1.5e5}, WARN, "fills its chamber to 150", "105"),
+        ("air_supply", SUPPLY | {"refused": "too high"}, FAIL, "too high", "below 108 kPa"),
+        ("runs", RUNS | {"running": []}, OK, "none in ROS domain 7", ""),
+        ("runs", RUNS | {"running": ["/"]}, OK, "run /; /robot1 is free", ""),
+        ("runs", RUNS, WARN, "domain 7, namespace /robot1: a second one", "--namespace"),
+        ("runs", RUNS | {"namespace": "robot2"}, OK, "/robot2 is free", ""),
     ],
 )  # fmt: skip
 def test_check(check, facts, level, found, mend):
-    finding = check(**facts)
+    (function,) = (each for module in MODULES if (each := vars(module).get(f"check_{check}")))
+    finding = function(**facts)
     assert finding.level is level
     assert found in finding.found
     assert mend in finding.mend
     assert "\n" not in finding.found + finding.mend
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=8))
 def test_a_domain_is_a_number_of_the_standard_or_refused(text):
-    finding = check_domain(text, DOMAIN["ephemeral_ports"])
+    finding = network.check_domain(text, DOMAIN["ephemeral_ports"])
     number = int(text.strip()) if text.strip().isdecimal() else None
     if not text.strip():
         assert finding.level is WARN
@@ -395,8 +363,8 @@ def test_calibration_files_are_loaded_and_searched_for_marks(tmp_path):
     wrong = software.robot("nosuch")
     assert wrong.level is FAIL
     assert "licher2025" in wrong.found  # which ones there are
-    assert air_supply("licher2025", "licher2025").level is OK
-    assert air_supply("nosuch", "licher2025").level is FAIL
+    assert supply.air_supply("licher2025", "licher2025").level is OK
+    assert supply.air_supply("nosuch", "licher2025").level is FAIL
     shipped = software.station("licher2025", "licher2025")
     assert shipped.level is WARN
     path = Path(shipped.found.partition(":")[0])
@@ -411,10 +379,7 @@ def test_calibration_files_are_loaded_and_searched_for_marks(tmp_path):
 
 # --- the whole ----------------------------------------------------------------------------------
 
-PATIENT = Patient(
-    interface="nosuch0",
-    view_port=8080,
-)
+PATIENT = Patient(interface="nosuch0", view_port=8080)
 
 
 def test_all_of_the_bench_is_looked_at_and_the_first_failure_named():

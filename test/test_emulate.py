@@ -143,12 +143,8 @@ def test_a_box_may_be_emulated_turned_transformed_and_with_any_name():
 @contextmanager
 def command(*arguments):
     """`softcr emulate ...` as a process that has begun."""
-    process = subprocess.Popen(
-        [*SOFTCR, "emulate", *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words, pipe = [*SOFTCR, "emulate", *map(str, arguments)], subprocess.PIPE
+    process = subprocess.Popen(words, stdin=pipe, stderr=pipe, text=True)
     try:
         said = [process.stderr.readline()]
         while said[-1] and "emulating" not in said[-1]:

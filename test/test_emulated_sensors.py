@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.bench import LIMITS, MEASURED, Bench, station
 from kit.refusals import one_line
@@ -96,7 +96,6 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=7))
-@settings(deadline=None)
 def test_any_words_are_a_fault_or_one_line_and_readings_stay_finite(words):
     made = sensors(noise=50.0)
     said = ""

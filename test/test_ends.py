@@ -6,9 +6,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
+from kit.processes import until
 from rich.console import Console
 
 from softcr_runtime.console import terminal
@@ -57,10 +57,7 @@ def test_a_process_ends_with_its_parent_however_that_ends():
         child = int(parent.stdout.readline())
         assert not ended(child)
         parent.kill()
-    deadline = time.monotonic() + 30.0
-    while not ended(child) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert ended(child)
+    until(lambda: ended(child), "the end of the child", timeout=30.0)
 
 
 def test_a_process_ends_at_once_whose_parent_had_ended_already():

@@ -191,12 +191,7 @@ def test_any_bytes_are_answered_or_dropped_but_never_raise(frames):
 
 
 @settings(max_examples=500)
-@given(
-    st.integers(0, 255),
-    st.integers(0, 0xFFFF),
-    st.integers(0, 0xFFFF),
-    st.binary(max_size=200),
-)
+@given(st.integers(0, 255), st.integers(0, 0xFFFF), st.integers(0, 0xFFFF), st.binary(max_size=200))
 def test_any_datagram_is_answered(command, position, address, data):
     chain = Chain()
     chain.operate()

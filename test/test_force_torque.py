@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pynetft
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.bench import HEALTHY, enabled_safety
 from kit.processes import running, until
@@ -22,12 +22,7 @@ from softcr_hardware.emulation.faults import FAULT_KINDS
 from softcr_hardware.force_torque.client import NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
 from softcr_hardware.force_torque.emulator import OVERLOAD, NetFtBox, NetFtEmulator
-from softcr_hardware.force_torque.readings import (
-    SENSOR_RATE,
-    Readings,
-    WrenchJudge,
-    WrenchLimits,
-)
+from softcr_hardware.force_torque.readings import SENSOR_RATE, Readings, WrenchJudge, WrenchLimits
 from softcr_hardware.safety.safety import Action
 from softcr_models.errors import UserError
 
@@ -153,7 +148,6 @@ RECORDS = st.tuples(
 
 
 @given(st.lists(RECORDS, max_size=12), st.lists(st.integers(0, 12), max_size=3))
-@settings(deadline=None)
 def test_a_block_is_judged_as_its_readings_one_by_one(records, cuts):
     seen = [some(time, (value, 0, 0, 0, 0, 0), number) for time, value, number in records]
     limits = WrenchLimits(frozen_after=0.02)
@@ -389,17 +383,9 @@ def safety_after(age):
 
 # fault -> what the driver says when nothing is published any more; None: wrenches are published.
 # "delayed" has its test on virtual time, above: this machine is busy
-END_STATES = {
-    "ok": None,
-    "off": "the box is silent",
-    "stuck": "frozen",
-    "garbage": "overload",
-    "wrong": None,
-    "slow": None,
-    "delayed": "too old",
-    "intermittent": None,
-    "reconnect": None,
-}
+END_STATES = dict.fromkeys(("ok", "wrong", "slow", "intermittent", "reconnect")) | {
+    "off": "the box is silent", "stuck": "frozen", "garbage": "overload", "delayed": "too old",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FAULT_KINDS if kind != "delayed"])

@@ -22,6 +22,7 @@ from softcr_models.identification.rod_identification import static_configuration
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_tools.cli import main
 
+ROBOT = load_robot("licher2025")
 ROWS, PERIOD = 80, 0.02
 TIMES = PERIOD * np.arange(ROWS)
 PRESSURES = 30e3 * np.stack([np.abs(np.sin(TIMES + k)) for k in range(3)], axis=1)  # [Pa]
@@ -32,12 +33,13 @@ MAP = {
     "positions": {"tip": {"columns": ["a", "b", "c"], "unit": "mm"}},
     "frame": {"axes": ["x", "-z", "y"], "origin": [0.1, 0.2, 0.3]},
 }
+XYZ = {"tip": {"columns": ["x", "y", "z"], "unit": "m"}}
 
 
-def table(scale=1.0):
+def table():
     """Columns a, b, c of TIPS in a frame with x, y, z of the base along a, c, -b [mm]."""
     columns = TIPS[:, [0, 2, 1]] * [1.0, -1.0, 1.0] + [0.1, 0.2, 0.3]
-    return np.hstack((TIMES[:, None], 1e-3 * PRESSURES, scale * 1e3 * columns))
+    return np.hstack((TIMES[:, None], 1e-3 * PRESSURES, 1e3 * columns))
 
 
 def csv(path, head="t,p1,p2,p3,a,b,c", values=None, lines=()):
@@ -49,8 +51,7 @@ def csv(path, head="t,p1,p2,p3,a,b,c", values=None, lines=()):
 
 
 def trials(paths, **changes):
-    content = {**MAP, **changes}
-    return read_trials(paths, ColumnMap.model_validate(content), load_robot("licher2025"))
+    return read_trials(paths, ColumnMap.model_validate({**MAP, **changes}), ROBOT)
 
 
 def test_units_axes_and_origin_come_to_the_base_frame(tmp_path):
@@ -89,10 +90,8 @@ def test_motors_are_read_as_angles_or_as_what_they_wind(tmp_path, unit, more, re
     inputs = [{"column": f"m{k}", "unit": unit, **more} for k in range(6)]
     rows = np.hstack((TIMES[:, None], np.full((ROWS, 6), 0.8 * reading), TIPS))
     path = csv(tmp_path / "run.csv", "t,m0,m1,m2,m3,m4,m5,x,y,z", rows)
-    content = {"inputs": inputs, "positions": {"tip": {"columns": ["x", "y", "z"], "unit": "m"}}}
-    known = ColumnMap.model_validate(content | {"time": MAP["time"]})
-    robot = load_robot("asl_trunk")
-    (trial,) = read_trials([path], known, robot)
+    content = {"inputs": inputs, "positions": XYZ, "time": MAP["time"]}
+    (trial,) = read_trials([path], ColumnMap.model_validate(content), load_robot("asl_trunk"))
     np.testing.assert_allclose(trial.content.inputs.values, 0.8, rtol=1e-6)
 
 
@@ -112,23 +111,16 @@ def test_a_proposed_map_holds_any_name(tmp_path, odd):
     arrays = dict(zip(names, 1e-3 * PRESSURES.T, strict=True))
     path = tmp_path / "run.npz"
     np.savez(path, time=TIMES, **arrays, **{f"tip_{a}": TIPS[:, k] for k, a in enumerate("xyz")})
-    told = yaml.safe_load(proposed_map(path, load_robot("licher2025")))
+    told = yaml.safe_load(proposed_map(path, ROBOT))
     assert [each["column"] for each in told["inputs"]] == names
     assert set(told) == {"time", "inputs", "positions", "frame", "payload"}
 
 
 def test_torques_of_spools_are_tensions(tmp_path):
     inputs = [{"column": f"m{k}", "unit": "N m", "spool_radius": 0.01} for k in range(4)]
-    rows = np.hstack(
-        (
-            0.004 * np.ones((ROWS, 4)),
-            0.5 * TIPS,
-        )
-    )
+    rows = np.hstack((0.004 * np.ones((ROWS, 4)), 0.5 * TIPS))
     path = csv(tmp_path / "run.csv", "m0,m1,m2,m3,x,y,z", rows)
-    known = ColumnMap.model_validate(
-        {"inputs": inputs, "positions": {"tip": {"columns": ["x", "y", "z"], "unit": "m"}}}
-    )
+    known = ColumnMap.model_validate({"inputs": inputs, "positions": XYZ})
     (trial,) = read_trials([path], known, load_robot("tendon_arm"))
     np.testing.assert_allclose(trial.content.inputs, 0.4, rtol=1e-6)
     assert not isinstance(trial.content, Signals)  # without a time each row is a rest
@@ -168,15 +160,14 @@ def test_trials_of_a_column_are_held_out_by_name(tmp_path):
     numbered = np.hstack((np.vstack((table(), table())), np.repeat([[1], [2]], ROWS, axis=0)))
     path = csv(tmp_path / "all.csv", "t,p1,p2,p3,a,b,c,trial", numbered)
     known = ColumnMap.model_validate({**MAP, "trial": "trial"})
-    robot = load_robot("licher2025")
-    fitted, judged = read_parts([path], ["2"], known, robot)
+    fitted, judged = read_parts([path], ["2"], known, ROBOT)
     assert [each.name for each in fitted] == ["1"]
     assert [each.name for each in judged] == ["2"]
     other = csv(tmp_path / "other.csv")
     with pytest.raises(UserError, match="column trial is missing"):
-        read_parts([path], [str(other)], known, robot)
+        read_parts([path], [str(other)], known, ROBOT)
     with pytest.raises(UserError, match="--hold-out 3: no such file or trial; there are 1, 2"):
-        read_parts([path], ["3"], known, robot)
+        read_parts([path], ["3"], known, ROBOT)
 
 
 def test_gaps_are_cut_where_inputs_are_silent_and_empty_where_positions_are(tmp_path):
@@ -281,7 +272,7 @@ def test_a_proposed_map_can_be_used_as_it_is(tmp_path, head, capsys):
     ))  # fmt: skip
     assert main(["identify", "--explain", str(path), "--robot", "licher2025"]) == 0
     (tmp_path / "map.yaml").write_text(capsys.readouterr().out)
-    (trial,) = read_trials([path], load_map(tmp_path / "map.yaml"), load_robot("licher2025"))
+    (trial,) = read_trials([path], load_map(tmp_path / "map.yaml"), ROBOT)
     np.testing.assert_allclose(trial.content.outputs["tip position"].values, TIPS, atol=1e-8)
     np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
 
@@ -361,11 +352,11 @@ def foreign_bag(path):
 
 
 def test_a_bag_of_other_topics_is_read_by_its_fields(tmp_path):
-    robot, path = load_robot("licher2025"), foreign_bag(tmp_path / "lab")
-    text = proposed_map(path, robot)
+    path = foreign_bag(tmp_path / "lab")
+    text = proposed_map(path, ROBOT)
     assert "/valves.effort.a" in text
     known = ColumnMap.model_validate(yaml.safe_load(text))
-    (trial,) = read_trials([path], known, robot)
+    (trial,) = read_trials([path], known, ROBOT)
     np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
     seen = trial.content.outputs["tip position"]
     np.testing.assert_allclose(seen.values, TIPS, atol=1e-8)
@@ -373,9 +364,8 @@ def test_a_bag_of_other_topics_is_read_by_its_fields(tmp_path):
 
 
 def test_the_command_fits_rests_of_a_foreign_file_with_a_payload(tmp_path, capsys):
-    robot = load_robot("licher2025")
-    softer = loaded(robot.scaled(bending=1.25), 0.05)
-    inputs = static_configurations(robot, 2)
+    softer = loaded(ROBOT.scaled(bending=1.25), 0.05)
+    inputs = static_configurations(ROBOT, 2)
     rod = CosseratRod(softer, 12)
     tips = np.array([rod.tip_pose(rod.equilibrium(row))[:3, 3] for row in inputs])
     np.savez(tmp_path / "rests.npz", p=1e-5 * inputs, xz=100.0 * tips[:, [0, 2]])
@@ -391,7 +381,7 @@ def test_the_command_fits_rests_of_a_foreign_file_with_a_payload(tmp_path, capsy
     assert "fitted: tip position" in capsys.readouterr().out
     found = load_robot(str(tmp_path / "identification/latest/identified.yaml"))
     assert found.payload is None
-    ratio = found.bending_compliance / robot.bending_compliance
+    ratio = found.bending_compliance / ROBOT.bending_compliance
     assert ratio == pytest.approx(1.25, rel=0.01)
 
 

@@ -37,6 +37,7 @@ from softcr_tools.running.systems import simulation_system
 PERIOD = 1 / 70
 LIMITS = Limits(speed=0.05, acceleration=0.25, period=PERIOD)
 ROD, ARM = load_robot("licher2025"), load_robot("dalenberg_robot1", ("arm",))
+STATICS = CosseratRod(ROD, 5)
 
 places = st.tuples(*[st.floats(-0.1, 0.1)] * 3).map(np.array)
 
@@ -128,9 +129,8 @@ def rod_workspace():
 
 def test_a_way_of_a_rod_holds_at_equilibria_inside_the_pressure_limits(rod_workspace):
     """The oracle is the rod's own statics at pressures that are chosen first."""
-    rod = CosseratRod(ROD, 5)
     chosen = np.array([4e4, 1e4, 2.5e4])
-    goal = rod.tip_pose(rod.equilibrium(chosen))[:3, 3]
+    goal = STATICS.tip_pose(STATICS.equilibrium(chosen))[:3, 3]
     numbers, left = rod_workspace.numbers_at(goal)
     assert left < 1e-5
     np.testing.assert_allclose(numbers, chosen, rtol=1e-2, atol=50.0)
@@ -149,15 +149,13 @@ def test_a_goal_that_the_rod_cannot_reach_is_refused_with_a_reason(rod_workspace
 
 
 def test_a_path_whose_middle_leaves_the_workspace_is_refused(rod_workspace):
-    rod = CosseratRod(ROD, 5)
-    ends = [rod.tip_pose(rod.equilibrium(p))[:3, 3] for p in np.diag([6e4, 6e4, 6e4])]
+    ends = [STATICS.tip_pose(STATICS.equilibrium(p))[:3, 3] for p in np.diag([6e4, 6e4, 6e4])]
     way = rod_workspace.way(rod_workspace.rest, np.array([ends[0], (0.2, 0, 0.1), ends[1]]), 0.01)
     assert way.problem.startswith("a point on the way")
 
 
 def test_a_way_keeps_the_rate_of_the_inputs(rod_workspace):
-    rod = CosseratRod(ROD, 5)
-    goal = rod.tip_pose(rod.equilibrium(np.array([5e4, 5e4, 0.0])))[:3, 3]
+    goal = STATICS.tip_pose(STATICS.equilibrium(np.array([5e4, 5e4, 0.0])))[:3, 3]
     way = rod_workspace.way(rod_workspace.rest, goal[None], 0.01)
     points = np.vstack((rod_workspace.rest, way.points))
     found = np.array([rod_workspace.numbers_at(point)[0] for point in points])
@@ -207,6 +205,12 @@ class Desk:
                     self.tips.append(output.value.tip_positions[0])
         return self
 
+    def go(self, tip, count=0):
+        """Sent to a place, and so many ticks on the way to it."""
+        self.tick(pose=goal_at(tip))
+        self.block.act("go")
+        return self.tick(count)
+
     def until(self, word, most=3000):
         while self.states[-1].state != word:
             assert most, f"never {word}, but {self.states[-1]}"
@@ -244,16 +248,12 @@ def test_the_tip_goes_to_a_pose_at_the_speed_limit_and_says_so(desk, rod_workspa
 
 
 def test_a_goal_where_the_tip_is_has_arrived_at_once(desk, rod_workspace):
-    desk.tick(pose=goal_at(rod_workspace.rest))
-    desk.block.act("go")
-    desk.tick(2)
+    desk.go(rod_workspace.rest, 2)
     assert (desk.states[-1].state, desk.states[-1].message) == ("idle", "arrived")
 
 
 def test_rows_ahead_are_what_the_tip_then_does(desk):
-    desk.tick(pose=goal_at(NEAR))
-    desk.block.act("go")
-    desk.tick(30)
+    desk.go(NEAR, 30)
     foreseen = desk.rows.tip_positions
     begin = len(desk.tips) - 1
     desk.tick(len(foreseen) - 1)
@@ -262,11 +262,11 @@ def test_rows_ahead_are_what_the_tip_then_does(desk):
 
 def quaternion_at(tip):
     """The oracle: that of the rod's own statics with pressures that bring the tip there."""
-    rod = CosseratRod(ROD, 5)
     reached = least_squares(
-        lambda p: 1e3 * (rod.tip_pose(rod.equilibrium(1e5 * p))[:3, 3] - tip), np.full(3, 0.3)
+        lambda p: 1e3 * (STATICS.tip_pose(STATICS.equilibrium(1e5 * p))[:3, 3] - tip),
+        np.full(3, 0.3),
     )
-    pose = rod.tip_pose(rod.equilibrium(1e5 * reached.x))
+    pose = STATICS.tip_pose(STATICS.equilibrium(1e5 * reached.x))
     np.testing.assert_allclose(pose[:3, 3], tip, atol=1e-5)
     return Rotation.from_matrix(pose[:3, :3])
 
@@ -300,8 +300,7 @@ def test_of_a_path_each_orientation_counts_that_is_asked_for(desk):
 def test_a_goal_is_used_once_and_none_is_an_error(desk):
     with pytest.raises(UserError, match="no goal: none came on goal/pose or goal/path"):
         desk.block.act("go")
-    desk.tick(pose=goal_at(NEAR))
-    desk.block.act("go")
+    desk.go(NEAR)
     with pytest.raises(UserError, match="no goal"):
         desk.block.act("go")
 
@@ -314,9 +313,7 @@ def test_a_goal_is_used_once_and_none_is_an_error(desk):
     ],
 )
 def test_a_refused_goal_leaves_the_motion_as_it_was(desk, goal, reason):
-    desk.tick(pose=goal_at(NEAR))
-    desk.block.act("go")
-    desk.tick(20).tick(pose=goal)
+    desk.go(NEAR, 20).tick(pose=goal)
     with pytest.raises(UserError, match=reason):
         desk.block.act("go")
     desk.tick()
@@ -327,9 +324,7 @@ def test_a_refused_goal_leaves_the_motion_as_it_was(desk, goal, reason):
 
 
 def test_a_new_goal_on_the_way_and_a_cancelled_one_make_no_jump(desk):
-    desk.tick(pose=goal_at(NEAR))
-    desk.block.act("go")
-    desk.tick(30).tick(path=goal_at(OTHER, (0.0, 0.0, 0.175)))
+    desk.go(NEAR, 30).tick(path=goal_at(OTHER, (0.0, 0.0, 0.175)))
     desk.block.act("go")
     desk.tick(25)
     assert "cancelled" in desk.block.act("cancel")
@@ -378,9 +373,7 @@ def test_on_a_bench_goals_wait_for_the_start_of_the_run(rod_workspace):
 
 
 def test_missed_ticks_are_made_up_for_and_a_pause_is_a_pause(desk):
-    desk.tick(pose=goal_at(NEAR))
-    desk.block.act("go")
-    desk.tick(40)
+    desk.go(NEAR, 40)
     before = desk.tips[-1]
     desk.now += round(3e9 * PERIOD)  # four periods in one tick
     desk.tick()
@@ -404,9 +397,7 @@ def test_a_lower_speed_holds_for_the_next_goal_and_brakes_a_pursuit(desk):
 
 
 def test_time_that_jumps_lets_the_tip_stop_where_it_is(desk):
-    desk.tick(pose=goal_at(NEAR))
-    desk.block.act("go")
-    desk.tick(40)
+    desk.go(NEAR, 40)
     desk.block.time_jumped(-5.0)
     desk.now -= 5_000_000_000
     desk.tick(60)

@@ -47,9 +47,8 @@ from softcr_studies.koopman.file import load_design
 from softcr_tools import cli, report
 
 ROBOT = load_robot("licher2025")
-ESTIMATOR, CONTROLLER = (
-    f"{each.__module__}:{each.__qualname__}" for each in (EstimatorBlock, ControllerBlock)
-)
+BLOCKS = {"estimator": EstimatorBlock, "controller": ControllerBlock}
+PLACES = {name: f"{each.__module__}:{each.__qualname__}" for name, each in BLOCKS.items()}
 CODE = "from pathlib import Path\nPath({marker!r}).touch()\nclass Evil: pass\n"
 _watched: dict[str, list[str]] = {}
 
@@ -82,33 +81,30 @@ def evil(tmp_path, monkeypatch):
 
 
 def write(
-    directory: Path, node="estimator", block=ESTIMATOR, files=(), settings=None, beside=None
+    directory: Path, node="estimator", block=None, files=(), settings=None, beside=None
 ) -> Path:
     """A bag with a few samples, and what a node of it says of itself."""
-    bag, kind = OfflineBag(), EstimatorBlock if node == "estimator" else ControllerBlock
-    start = 10**9
+    bag, start = OfflineBag(), 10**9
     for cycle in range(5):
         stamp = start + cycle * 14_285_714
         levels = pressures_to_message(np.zeros(3), ROBOT.chamber_names, stamp)
         bag.add("pressure/state", stamp, levels)
         bag.add("mocap/tip/pose", stamp, pose_to_message(Pose.of(np.eye(4)), stamp))
     names = {"estimator": {}, "controller": {"controller": "rod_mpc"}}
-    told = setting_values(kind.settings_of(names[node])) | (settings or {})
-    values = {"role": node, "block": block, "settings": told} if beside is None else {}
+    told = setting_values(BLOCKS[node].settings_of(names[node])) | (settings or {})
+    said_of_itself = {"role": node, "block": block or PLACES[node], "settings": told}
+    values = said_of_itself if beside is None else {}
     reports = [DiagnosticReport(f"{node}: loop", OK, "", "r", values)]
     if node != "estimator":
         honest = setting_values(EstimatorBlock.settings_of({}))
-        values = {"role": "estimator", "block": ESTIMATOR, "settings": honest}
+        values = {"role": "estimator", "block": PLACES["estimator"], "settings": honest}
         reports.append(DiagnosticReport("estimator: loop", OK, "", "r", values))
     bag.add_statuses(reports)
     if files:
-        named = [
-            DiagnosticReport(
-                f"{node}: file {setting}", OK, path, "r",
-                {"setting": setting, "given": given, "text": text},
-            )
-            for setting, given, path, text in files
-        ]  # fmt: skip
+        named = []
+        for setting, given, path, text in files:
+            file = {"setting": setting, "given": given, "text": text}
+            named.append(DiagnosticReport(f"{node}: file {setting}", OK, path, "r", file))
         bag.add(CONFIGURATION, start, diagnostics_to_message(named, start))
     bag.write(directory / "bag")
     if beside is not None:
@@ -124,6 +120,12 @@ def refused(bag: Path, capsys, *options: str) -> str:
     (line,) = [each for each in capsys.readouterr().err.splitlines() if each]
     assert line.startswith("softcr: error: ")
     return line
+
+
+def of_two_files(*contents: tuple[str, str]) -> dict:
+    """A bag that tells two files, each with its place, as those of one setting."""
+    files = [("estimator", "G", *each) for each in contents]
+    return {"settings": {"estimator": "G"}, "files": files}
 
 
 HERE = "{here}"  # the folder's absolute path
@@ -145,26 +147,8 @@ CASES = [
     ({"settings": {"model": "ddpinn", "network": f"{HERE}/evil"}}, "network=FILE"),
     ({"beside": {"estimator": f"{HERE}/evil.py:Evil"}}, "--set estimator="),
     ({"beside": {"robot": f"{HERE}/evil.yaml"}}, "--robot FILE"),
-    (
-        {
-            "settings": {"estimator": "G"},
-            "files": [
-                ("estimator", "G", "/x/evil.py/", "class Evil: ..."),
-                ("estimator", "G", "/x/evil.py:Evil.x", "1"),
-            ],
-        },
-        "'G': unknown",
-    ),
-    (
-        {
-            "settings": {"estimator": "G"},
-            "files": [
-                ("estimator", "G", "/x/evil.py:Evil.json", "1"),
-                ("estimator", "G", "/x/evil.py:Evil.csv", "1"),
-            ],
-        },
-        "'G': unknown",
-    ),
+    (of_two_files(("/x/evil.py/", "class Evil: ..."), ("/x/evil.py:Evil.x", "1")), "'G': unknown"),
+    (of_two_files(("/x/evil.py:Evil.json", "1"), ("/x/evil.py:Evil.csv", "1")), "'G': unknown"),
 ]
 OF_CONTROLLER = [
     ({"settings": {"controller": f"{HERE}/evil.py:Evil"}}, "--set controller="),
@@ -180,23 +164,17 @@ def filled(case: dict, folder: Path) -> dict:
     return json.loads(json.dumps(case).replace(HERE, str(folder)))
 
 
-@pytest.mark.parametrize(("case", "line"), CASES)
-def test_what_a_bag_names_is_not_followed(evil, capsys, case, line):
-    bag = write(evil, **filled(case, evil))
+@pytest.mark.parametrize(
+    ("node", "case", "line"),
+    [("estimator", *each) for each in CASES] + [("controller", *each) for each in OF_CONTROLLER],
+)
+def test_what_a_bag_names_is_not_followed(evil, capsys, node, case, line):
+    bag = write(evil, node, **filled(case, evil))
     _watched["evil"].clear()
-    assert line in refused(bag, capsys)
+    assert line in refused(bag, capsys, *["--controller"] * (node == "controller"))
     own = str(evil / "bag"), str(evil / "parameters.yaml")
     assert not [each for each in _watched["evil"] if not each.partition(" ")[2].startswith(own)]
     assert "antigravity" not in sys.modules
-
-
-@pytest.mark.parametrize(("case", "line"), OF_CONTROLLER)
-def test_nor_is_what_it_names_for_the_controller(evil, capsys, case, line):
-    bag = write(evil, "controller", CONTROLLER, **filled(case, evil))
-    _watched["evil"].clear()
-    assert line in refused(bag, capsys, "--controller")
-    own = str(evil / "bag"), str(evil / "parameters.yaml")
-    assert not [each for each in _watched["evil"] if not each.partition(" ")[2].startswith(own)]
 
 
 def test_a_trusted_bag_is_followed_and_told_with_digests_first(tmp_path, capsys):
@@ -259,12 +237,8 @@ def message(size: int) -> bytes:
 
 def mcap_file(path: Path, size: int, told: int | None = None, chunks: int = 1) -> Path:
     """A file with chunks that unpack to one message of zeros; `told` is what they say of it."""
-    schema = (
-        struct.pack("<H", 1)
-        + text("diagnostic_msgs/msg/DiagnosticArray")
-        + text("ros2msg")
-        + text("")
-    )
+    names = map(text, ("diagnostic_msgs/msg/DiagnosticArray", "ros2msg", ""))
+    schema = struct.pack("<H", 1) + b"".join(names)
     channel = struct.pack("<HH", 1, 1) + text("/diagnostics") + text("cdr") + struct.pack("<I", 0)
     head = record(3, schema) + record(4, channel) + message(size)
     packer = zstandard.ZstdCompressor().compressobj()
@@ -274,9 +248,8 @@ def mcap_file(path: Path, size: int, told: int | None = None, chunks: int = 1) -
     packed += packer.compress(bytes(size % MEBI)) + packer.flush()
     whole = len(head) + size if told is None else told
     chunk = struct.pack("<QQQI", 1, 1, whole, 0) + text("zstd") + struct.pack("<Q", len(packed))
-    path.write_bytes(
-        MAGIC + record(1, text("ros2") + text("")) + record(6, chunk + packed) * chunks
-    )
+    begin = MAGIC + record(1, text("ros2") + text(""))
+    path.write_bytes(begin + record(6, chunk + packed) * chunks)
     return path
 
 
@@ -585,14 +558,11 @@ READERS = {
 @pytest.mark.parametrize("name", READERS)
 def test_a_file_that_never_ends_is_a_line(name, tmp_path):
     path = tmp_path / name
-    path.symlink_to("/dev/zero")
-    with pytest.raises(UserError, match="is no regular file"):
-        READERS[name](path)
-    path.unlink()
-    os.mkfifo(path)
-    with pytest.raises(UserError, match="is no regular file"):
-        READERS[name](path)
-    path.unlink()
+    for make in (lambda: path.symlink_to("/dev/zero"), lambda: os.mkfifo(path)):
+        make()
+        with pytest.raises(UserError, match="is no regular file"):
+            READERS[name](path)
+        path.unlink()
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(UserError, match="allowed are"):

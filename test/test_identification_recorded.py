@@ -102,11 +102,16 @@ def motion():
 
 
 @pytest.fixture(scope="module")
-def files(motion, tmp_path_factory):
+def exact():
+    return statics(static_configurations(ROBOT, 2))
+
+
+@pytest.fixture(scope="module")
+def files(motion, exact, tmp_path_factory):
     """Configurations at rest and a motion as CSV, whose clock begins at an odd time."""
     directory = tmp_path_factory.mktemp("csv")
     times, commands, recording = motion
-    at_rest = write_csv(directory / "statics.csv", statics(static_configurations(ROBOT, 2)))
+    at_rest = write_csv(directory / "statics.csv", exact)
     return at_rest, write_csv(directory / "motion.csv", recording, times + 12.34, commands)
 
 
@@ -162,10 +167,9 @@ def test_a_motion_alone_gives_what_rests_would_have_given(files):
 def bag(tmp_path_factory):
     """A plant that rests, moves for two seconds and rests; its bag tells what was played."""
     robot = hidden_robot(ROBOT)
-    noise = PlantErrors.noiseless(
-        tip_noise=1e-4, pressure_noise=20.0, force_noise=0.01, moment_noise=2e-4
-    )
-    plant = RodPlant.of(robot, SimulatedPlant(robot, noise, intervals=4))
+    noise = {"tip_noise": 1e-4, "pressure_noise": 20.0, "force_noise": 0.01, "moment_noise": 2e-4}
+    simulated = SimulatedPlant(robot, PlantErrors.noiseless(**noise), intervals=4)
+    plant = RodPlant.of(robot, simulated)
     times = signals.time_grid(3.6, PERIOD)
     commands = np.zeros((len(times), CHAMBERS))
     moving = (times > 1.2) & (times < 3.2)
@@ -208,11 +212,8 @@ def test_rests_and_motions_are_told_apart():
     samples = Samples("here", np.arange(len(x)), recording, None)
     found = rests(samples)
     assert found.outputs[TIP_POSITION] == pytest.approx(np.zeros((2, 3)), abs=5e-5)
-    longest = longest_motion(samples)
-    assert longest.stamps[0] <= 140
-    assert longest.stamps[0] > 110
-    still = samples.part(0, 140)
-    assert longest_motion(still) is None
+    assert 110 < longest_motion(samples).stamps[0] <= 140
+    assert longest_motion(samples.part(0, 140)) is None
 
 
 def test_a_motion_that_did_not_begin_at_rest_is_judged_once_it_has_run_in():
@@ -335,12 +336,12 @@ def test_a_bag_without_any_output_is_one_line(tmp_path):
 
 def test_a_time_that_does_not_grow_and_too_few_rows_are_one_line(motion, tmp_path):
     times, _, recording = motion
-    path = write_csv(tmp_path / "back.csv", recording, times[::-1])
-    with pytest.raises(UserError, match="column time must grow"):
-        read_material([path], ROBOT)
-    path = write_csv(tmp_path / "short.csv", recording.rows(slice(9)), times[:9])
-    with pytest.raises(UserError, match="never recorded together for 1 s"):
-        read_material([path], ROBOT)
+    for told, seen, says in (
+        (times[::-1], recording, "column time must grow"),
+        (times[:9], recording.rows(slice(9)), "never recorded together for 1 s"),
+    ):
+        with pytest.raises(UserError, match=says):
+            read_material([write_csv(tmp_path / "wrong.csv", seen, told)], ROBOT)
 
 
 def test_the_command_explains_the_columns_and_needs_a_recording(
@@ -362,9 +363,8 @@ def test_the_command_explains_the_columns_and_needs_a_recording(
 def test_a_silent_sensor_leaves_its_cells_empty(files, tmp_path):
     lines = files[0].read_text().splitlines()
     lines[1] = ",".join([*lines[1].split(",")[:3], "", "nan", "", *lines[1].split(",")[6:]])
-    path = tmp_path / "gaps.csv"
-    path.write_text("\n".join(lines))
-    whole, gaps = read_csv(files[0], ROBOT), read_csv(path, ROBOT)
+    (tmp_path / "gaps.csv").write_text("\n".join(lines))
+    whole, gaps = (read_csv(path, ROBOT) for path in (files[0], tmp_path / "gaps.csv"))
     assert np.isnan(gaps.outputs[TIP_POSITION][0]).all()
     assert np.array_equal(gaps.outputs[TIP_POSITION][1:], whole.outputs[TIP_POSITION][1:])
     fits = [identify_static(ROBOT, each, INTERVALS) for each in (whole, gaps)]
@@ -399,36 +399,29 @@ def outputs(change, *names):
     return mistaken
 
 
+def tip(change):
+    return outputs(change, TIP_POSITION)
+
+
 def inputs(change):
     return lambda recording: replace(recording, inputs=change(recording.inputs))
 
 
 MISTAKES = {
-    "mm": (outputs(lambda v: 1e3 * v, TIP_POSITION), "seem to be in mm"),
-    "swapped": (outputs(lambda v: v[:, [0, 2, 1]], TIP_POSITION), "tip_y and tip_z .* swapped$"),
-    "y up": (outputs(turned(0, -90), TIP_POSITION), "hold x, z, -y .*turned by 90 .* about x"),
-    "mirrored": (outputs(lambda v: v * [-1, 1, 1], TIP_POSITION), "tip_x seems .* opposite sign"),
-    "turned": (outputs(turned(2, 25), TIP_POSITION), "turned by -25 degrees about z$"),
-    "ambiguous": (outputs(turned(2, 120), TIP_POSITION), "about z, or the inputs .* another order"),
-    "origin": (
-        outputs(lambda v: np.add(v, [0.04, 0, 0]), TIP_POSITION),
-        r"origin, at \(-40, 0, -?\d\)",
-    ),
+    "mm": (tip(lambda v: 1e3 * v), "seem to be in mm"),
+    "swapped": (tip(lambda v: v[:, [0, 2, 1]]), "tip_y and tip_z .* swapped$"),
+    "y up": (tip(turned(0, -90)), "hold x, z, -y .*turned by 90 .* about x"),
+    "mirrored": (tip(lambda v: v * [-1, 1, 1]), "tip_x seems .* opposite sign"),
+    "turned": (tip(turned(2, 25)), "turned by -25 degrees about z$"),
+    "ambiguous": (tip(turned(2, 120)), "about z, or the inputs .* another order"),
+    "origin": (tip(lambda v: np.add(v, [0.04, 0, 0])), r"origin, at \(-40, 0, -?\d\)"),
     "kPa": (inputs(lambda v: v / 1e3), "pressures seem to be in kPa"),
     "absolute": (inputs(lambda v: v + 101325.0), "pressures seem to be absolute"),
     "order": (inputs(lambda v: v[:, [1, 0, 2]]), "hold chamber_2, chamber_1, chamber_3"),
     "N mm": (outputs(lambda v: 1e3 * v, BASE_MOMENT), "base moment: it seems to be in N mm$"),
     "kgf": (outputs(lambda v: v / 9.8, BASE_FORCE), "base force: .* in kilogram-force$"),
-    "sign": (
-        outputs(lambda v: -v, BASE_FORCE, BASE_MOMENT),
-        "force: .* opposite .* moment: .* opp",
-    ),
+    "sign": (outputs(np.negative, BASE_FORCE, BASE_MOMENT), "force: .* opposite .* moment: .* opp"),
 }
-
-
-@pytest.fixture(scope="module")
-def exact():
-    return statics(static_configurations(ROBOT, 2))
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -459,18 +452,16 @@ def test_mistakes_in_commands_are_named(motion, change, match):
     phases = 2.0 * np.pi * np.arange(CHAMBERS) / CHAMBERS
     asked = recording.inputs[:, :1] * (1.0 + 0.9 * np.sin(2 * np.pi * times[:, None] + phases))
     moved = replace(recording, inputs=asked)
-    commands = Signal(stamps, change(asked))
     moved = replace(moved, outputs=in_motion(ROBOT, moved, GROUPS, INTERVALS))
-    material = Material(recording.rows(slice(0)), Samples("here", stamps, moved, commands))
+    samples = Samples("here", stamps, moved, Signal(stamps, change(asked)))
+    material = Material(recording.rows(slice(0)), samples)
     with pytest.raises(UserError, match=match):
         identify(ROBOT, material, INTERVALS)
     assert not command_mistakes(ROBOT, asked, asked)
 
 
-def test_what_does_not_fit_is_written_only_if_the_person_says_so(tmp_path):
-    exact = statics(static_configurations(ROBOT, 2))
-    swapped = outputs(lambda v: v[:, [0, 2, 1]], TIP_POSITION)(exact)
-    path = write_csv(tmp_path / "swapped.csv", swapped)
+def test_what_does_not_fit_is_written_only_if_the_person_says_so(exact, tmp_path):
+    path = write_csv(tmp_path / "swapped.csv", tip(lambda v: v[:, [0, 2, 1]])(exact))
     identified_robot.run(ROBOT, [path], tmp_path / "results", INTERVALS, quiet(), anyway=True)
     text = (tmp_path / "results" / "latest" / "identified.yaml").read_text()
     assert "# Warning: tip_y and tip_z seem to be swapped" in text

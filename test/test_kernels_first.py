@@ -34,6 +34,13 @@ OTHERS = [
 ]
 
 
+def mark(names):
+    """As if the kernels of these sets were compiled."""
+    for part in (part for name in names for part in parts_of(name)):
+        part.mark.parent.mkdir(parents=True, exist_ok=True)
+        part.mark.touch()
+
+
 class Compiler:
     """The process that compiles: what had been said when it was started, and how it ends."""
 
@@ -50,10 +57,7 @@ class Compiler:
 
     def __exit__(self, *_):
         if self.code == 0:
-            for name in self.calls[-1][0][4:]:
-                for part in parts_of(name):
-                    part.mark.parent.mkdir(parents=True, exist_ok=True)
-                    part.mark.touch()
+            mark(self.calls[-1][0][4:])
 
     @property
     def returncode(self):
@@ -110,10 +114,7 @@ def test_only_what_a_run_needs_is_compiled(bare_machine):
     assert main(["up", "simulation", "--robot", "two_segments", "--plant.obstacles", "ball"]) == 2
     asked = compiler.calls[0][0][4:]
     assert asked == ["rod", "chain", "fittings", "contact", *OTHERS[1:]]
-    for name in asked[:1]:
-        for part in parts_of(name):
-            part.mark.parent.mkdir(parents=True, exist_ok=True)
-            part.mark.touch()
+    mark(asked[:1])
     missing = [part.name for part in warm_up._missing(asked)]
     assert "fittings_float32" in missing
     assert not [name for name in missing if name.startswith("rod")]
@@ -265,13 +266,10 @@ def test_inner_functions_are_a_part_of_their_kernel_and_no_machine_code_of_their
     rows = np.arange(12.0).reshape(3, 4)
     out = rows[:, 0].copy()
     emitted = []
-    finalised = numba.core.codegen.JITCodeLibrary._finalize_specific
+    library, name = numba.core.codegen.JITCodeLibrary, "_finalize_specific"
+    finalised = getattr(library, name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            numba.core.codegen.JITCodeLibrary,
-            "_finalize_specific",
-            lambda library: (emitted.append(library.name), finalised(library))[1],
-        )
+        patch.setattr(library, name, lambda one: (emitted.append(one.name), finalised(one))[1])
         sums(rows, out)
     assert out.tolist() == [_sum_of_doubles(row) for row in rows] == [12.0, 44.0, 76.0]
     (own,) = (name for name in emitted if name != "nrt")  # numba's own, once in a process
@@ -306,9 +304,7 @@ def test_python_may_call_a_kernel_that_came_from_the_cache_while_another_was_com
 
     def printed(*names):
         command = [sys.executable, str(script), *names]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True
-        ).stdout.split()
+        return subprocess.check_output(command, env=environment, text=True).split()
 
     assert printed("called") == ["4.0", "0", "0"]
     assert printed("calling", "called") == ["8.0", "4.0", "1", "0"]

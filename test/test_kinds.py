@@ -155,15 +155,8 @@ def test_a_kind_of_an_installed_package_runs_in_closed_loop(tmp_path):
 
 
 def test_an_option_of_another_kind_is_refused_in_one_line(tmp_path):
-    words = [
-        "up",
-        "simulation",
-        "--robot",
-        str(tmp_path / "mine.yaml"),
-        "--plant.errors",
-        "payload_mass=0.1",
-    ]
-    done = run(tmp_path, *words)
+    words = ["up", "simulation", "--robot", str(tmp_path / "mine.yaml")]
+    done = run(tmp_path, *words, "--plant.errors", "payload_mass=0.1")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "option --plant.errors: unknown" in done.stderr

@@ -48,9 +48,7 @@ def in_units(model: KoopmanModel):
 def koopman_exact_trial(seed, length=400, mu=0.9, decay=0.7):
     """x1+ = mu x1 + 0.3 u, x2+ = decay x2 + 0.5 x1^2 + 0.2 u; with u = 0 the lift (x1, x2, x1^2)
     closes (Brunton et al., PLoS ONE 11, 2016)."""
-    random = np.random.default_rng(seed)
-    state = random.uniform(-1.0, 1.0, 2)
-    rows = []
+    state, rows = np.random.default_rng(seed).uniform(-1.0, 1.0, 2), []
     for _ in range(length):
         rows.append(state)
         state = np.array([mu * state[0], decay * state[1] + 0.5 * state[0] ** 2])
@@ -59,8 +57,8 @@ def koopman_exact_trial(seed, length=400, mu=0.9, decay=0.7):
 
 @pytest.mark.parametrize("offset", [0.0, 5.0])
 def test_a_linear_system_is_recovered(offset):
-    model = identified([linear_trial(1, offset=offset), linear_trial(2, offset=offset)],
-                       Lift(0), 0.0, 0.1)  # fmt: skip
+    trials = [linear_trial(seed, offset=offset) for seed in (1, 2)]
+    model = identified(trials, Lift(0), 0.0, 0.1)
     transition, input_matrix = in_units(model)
     np.testing.assert_allclose(transition, A1, atol=1e-10)
     np.testing.assert_allclose(input_matrix, B1, atol=1e-10)
@@ -100,16 +98,14 @@ def test_passed_on_rows_are_exact_whatever_the_lift(delays, degree, lift_inputs,
     past = slice(model.outputs, lift.linear_size(2, 3))
     np.testing.assert_allclose(after[:-1, past], states[1:, past], atol=1e-12)
     assert states.shape == (60 - delays, len(model.constant))
-    np.testing.assert_allclose(
-        model.output_scaling.from_model(states[:, :2]), trial.outputs[delays:], atol=1e-12
-    )
+    found = model.output_scaling.from_model(states[:, :2])
+    np.testing.assert_allclose(found, trial.outputs[delays:], atol=1e-12)
 
 
 def test_monomials_are_all_products():
     values = np.array([[2.0, 3.0], [5.0, -1.0]])
-    np.testing.assert_array_equal(
-        monomials(values, 2, 3), [[4, 6, 9, 8, 12, 18, 27], [25, -5, 1, 125, -25, 5, -1]]
-    )
+    expected = [[4, 6, 9, 8, 12, 18, 27], [25, -5, 1, 125, -25, 5, -1]]
+    np.testing.assert_array_equal(monomials(values, 2, 3), expected)
     assert monomials(values, 2, 1).shape == (2, 0)
 
 
@@ -135,12 +131,11 @@ def test_selection_takes_the_lift_that_made_the_data():
 
 def test_what_cannot_be_identified_is_refused():
     trial = linear_trial(1)
-    with pytest.raises(UserError, match="excite"):
-        identified([Trial(trial.outputs, np.zeros_like(trial.inputs))], Lift(1), 0.0, 0.1)
     mixed = trial.inputs @ np.array([[0.7, 0.3, 0.1], [0.1, 1.3, 0.9], [0.0, 0.0, 0.0]])
     mixed[:, 2] = mixed[:, :2] @ [0.3, -1.7]
-    with pytest.raises(UserError, match="excite"):
-        identified([Trial(trial.outputs, mixed)], Lift(1), 0.0, 0.1)
+    for inputs in (np.zeros_like(trial.inputs), mixed):
+        with pytest.raises(UserError, match="excite"):
+            identified([Trial(trial.outputs, inputs)], Lift(1), 0.0, 0.1)
     assert identified([Trial(trial.outputs, mixed)], Lift(1), 1e-6, 0.1).outputs == 2
     with pytest.raises(UserError, match="4 samples that 3 delays need"):
         identified([Trial(trial.outputs[:4], trial.inputs[:4])], Lift(3), 0.0, 0.1)
@@ -216,11 +211,9 @@ def test_what_cannot_be_stabilised_is_refused(eigenvalue, rotated):
     refuses depends on the processor; no gain may come of any."""
     grown = identified([linear_trial(1)], Lift(0), 0.0, 0.1)
     turn = np.array([[0.8, 0.6], [-0.6, 0.8]]) if rotated else np.eye(2)
-    runaway = dataclasses.replace(
-        grown,
-        transition=turn @ np.diag([eigenvalue, 0.5]) @ turn.T,
-        input_matrix=turn @ np.array([[0.0] * 3, [1.0] * 3]),
-    )
+    transition = turn @ np.diag([eigenvalue, 0.5]) @ turn.T
+    input_matrix = turn @ np.array([[0.0] * 3, [1.0] * 3])
+    runaway = dataclasses.replace(grown, transition=transition, input_matrix=input_matrix)
     with pytest.raises(UserError, match="no stabilising gain"):
         Gains.of(runaway, Weights())
 
@@ -283,9 +276,8 @@ def followed(weights, wanted):
     for k in range(len(wanted)):
         tips.append(plant.tip)
         reference = source.window(0.01 * k, control.rows)
-        command = control.command(
-            Observation(0.01 * k, plant.tip, {}, reference, np.zeros(3), robot)
-        )
+        seen = Observation(0.01 * k, plant.tip, {}, reference, np.zeros(3), robot)
+        command = control.command(seen)
         assert ((command.pressures >= 0.0) & (command.pressures <= 1e4)).all()
         plant.advance(command.pressures)
     return np.array(tips)
@@ -321,14 +313,12 @@ def test_a_design_survives_its_file_and_a_broken_file_is_refused(tmp_path):
     loaded = load_design(tmp_path / "design")
     assert loaded.weights == design.weights
     assert (loaded.model.lift, loaded.model.period) == (Lift(1, 2), 0.01)
-    start = model.lifted(trials[0].outputs, trials[0].inputs)[0]
-    np.testing.assert_array_equal(
-        loaded.model.rollout(start, trials[0].inputs), model.rollout(start, trials[0].inputs)
-    )
-    tips = trials[0].outputs
+    tips, inputs = trials[0].outputs, trials[0].inputs
+    start = model.lifted(tips, inputs)[0]
+    found, expected = (each.rollout(start, inputs) for each in (loaded.model, model))
+    np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(loaded.static.inputs(tips), design.static.inputs(tips))
     (tmp_path / "design.json").write_text("{}")
-    with pytest.raises(UserError, match="cannot be read as a Koopman design"):
-        load_design(tmp_path / "design")
-    with pytest.raises(UserError, match="cannot be read as a Koopman design"):
-        load_design(tmp_path / "nowhere")
+    for name in ("design", "nowhere"):
+        with pytest.raises(UserError, match="cannot be read as a Koopman design"):
+            load_design(tmp_path / name)

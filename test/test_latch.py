@@ -65,11 +65,8 @@ def test_a_vent_while_disarmed_is_latched_too_but_takes_nothing_from_a_higher_cl
 
 def test_the_hardest_of_several_causes_is_latched():
     decision = Bench().enable().run(DT, vent=True, pressure_fault="chamber_1: sensor frozen")
-    assert decision.reason == "vent asked for"
-    assert (decision.latch.letter, decision.cause) == (
-        "M",
-        "pressure fault: chamber_1: sensor frozen",
-    )
+    assert (decision.reason, decision.latch.letter) == ("vent asked for", "M")
+    assert decision.cause == "pressure fault: chamber_1: sensor frozen"
 
 
 def supply(kilopascals):
@@ -160,10 +157,8 @@ def test_a_gap_in_the_cycles_is_no_time_that_was_clear():
     bench.run(0.1)
     for pause in (0.15, 5.0, math.nan, -5.0):
         bench.time += 0.0 if math.isnan(pause) else pause
-        decision = bench.safety.update(
-            math.nan if math.isnan(pause) else bench.time, replace(GOOD, enable=True)
-        )
-        assert not decision.enabled
+        now = math.nan if math.isnan(pause) else bench.time
+        assert not bench.safety.update(now, replace(GOOD, enable=True)).enabled
 
 
 @pytest.mark.parametrize("source", ["bus", "command", "pressures"])
@@ -178,11 +173,8 @@ def test_a_bad_sample_begins_the_handshake_again(source):
 def test_counts_say_how_far_the_handshake_is():
     bench = Bench(require_mocap=False)
     counts = bench.run(0.199).counts
-    assert {name: needed for name, _, needed in counts} == {
-        "cycles": 300,
-        "commands": 10,
-        "operator": 10,
-    }
+    needed = {"cycles": 300, "commands": 10, "operator": 10}
+    assert {name: count for name, _, count in counts} == needed
     (cycles,) = [found for name, found, _ in counts if name == "cycles"]
     assert 190 < cycles <= 200
     assert Bench().enable().run(DT).counts == ()
@@ -197,8 +189,7 @@ def test_an_untested_bench_is_tested_before_it_is_enabled_and_a_failure_is_named
     decision = bench.run(0.5, enable=False, highest_pressure=6e3, pressure_error=6e3)
     assert (decision.testing, decision.enabled) == (True, False)
     passed = bench.run(DT, untested=False, enable=True)
-    assert not passed.testing
-    assert not passed.enabled
+    assert (passed.testing, passed.enabled) == (False, False)
     assert bench.run(0.5, highest_pressure=0.0, pressure_error=0.0).enabled
     bench = Bench()
     bench.run(1.0, untested=True, enable=True)
@@ -236,18 +227,12 @@ def test_what_is_yet_to_come_is_not_fresh(age):
 
 
 def test_random_sequences_arm_only_what_the_reference_has_seen():
-    armings = 0
-    for seed in range(150):
-        armings += RandomBench(seed).run(400)
-    assert armings > 100
+    assert sum(RandomBench(seed).run(400) for seed in range(150)) > 100
 
 
 def test_the_reference_finds_a_state_machine_that_arms_too_early():
     """A test of the test: without the count of samples, of resets or of generations it fails."""
-    for weak in (
-        {"handshake_samples": 11},
-        {"handshake_messages": 2},
-    ):
+    for weak in ({"handshake_samples": 11}, {"handshake_messages": 2}):
         settings = SHORT.model_copy(update=weak)
         with pytest.raises(AssertionError, match="armed"):
             sum(RandomBench(seed, settings, Oracle(SHORT)).run(400) for seed in range(300))

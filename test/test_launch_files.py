@@ -32,11 +32,8 @@ def imported(tree):
 
 
 def calls(tree, name):
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-    ]
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [node for node in named if isinstance(node.func, ast.Name) and node.func.id == name]
 
 
 def defined(tree):
@@ -59,10 +56,8 @@ def test_what_a_launch_file_imports_of_softcr_is_there(file):
 
 @pytest.mark.parametrize("file", [path.name for path in FILES])
 def test_a_launch_file_runs_a_system_of_softcr_up_with_its_options(file):
-    (made,) = [
-        node for node in trees[file].body
-        if isinstance(node, ast.FunctionDef) and node.name == "generate_launch_description"
-    ]  # fmt: skip
+    functions = [node for node in trees[file].body if isinstance(node, ast.FunctionDef)]
+    (made,) = [each for each in functions if each.name == "generate_launch_description"]
     (call,) = calls(made, "launch_description")
     system, kind, results = call.args
     assert file == f"{system.value}.launch.py"
@@ -76,11 +71,8 @@ def test_a_launch_file_runs_a_system_of_softcr_up_with_its_options(file):
 
 def test_the_command_of_a_launch_is_that_of_softcr_up():
     """`python -m softcr_tools.cli up SYSTEM` and options that every system has."""
-    (process,) = [
-        call
-        for call in calls(trees[LAUNCHING.name], "ExecuteProcess")
-        if "name" in {each.arg for each in call.keywords}
-    ]
+    made = calls(trees[LAUNCHING.name], "ExecuteProcess")
+    (process,) = [call for call in made if "name" in {each.arg for each in call.keywords}]
     (command,) = [each.value for each in process.keywords if each.arg == "cmd"]
     words = [each.value for each in command.elts if isinstance(each, ast.Constant)]
     assert words == ["-m", "softcr_tools.cli", "up"]

@@ -64,22 +64,28 @@ def gradient(**told):
     return ControllerBlock(ROBOT, ControllerBlock.settings_of(given))
 
 
-def commands_of(block) -> list[np.ndarray]:
-    """Six plans (N, m) that answer a rod at rest that should be 20 mm aside."""
-    model = block.model
+def samples_of(stamp, values):
+    return {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
+
+
+def resting(model):
+    """State (nx,) without pressures, and the pose (3, 4) of its tip."""
     nominal = np.array([each.nominal for each in model.parameters])
     state = model.equilibrium(np.zeros(3), nominal)
-    tip = model.observe(("tip",), state[None], np.zeros((1, 3)), nominal[None])["tip"][0, :, 3]
-    answers = []
+    return state, model.observe(("tip",), state[None], np.zeros((1, 3)), nominal[None])["tip"][0]
+
+
+def commands_of(block) -> list[np.ndarray]:
+    """Six plans (N, m) that answer a rod at rest that should be 20 mm aside."""
+    (state, pose), answers = resting(block.model), []
     for stamp in range(PERIOD_NS, 7 * PERIOD_NS, PERIOD_NS):
-        tips = np.tile(np.add(tip, (0.02, 0.0, 0.0)), (14, 1))
+        tips = np.tile(np.add(pose[:, 3], (0.02, 0.0, 0.0)), (14, 1))
         rows = ReferenceRows(stamp, 1 / 70, np.tile(state, (14, 1)), tips)
         values = {
             "estimate/rod": StateEstimate(state, {}, inputs=np.zeros(3)),
             "reference/rod": rows,
         }
-        samples = {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
-        (output,) = block.tick(stamp, samples)
+        (output,) = block.tick(stamp, samples_of(stamp, values))
         answers.append(output.value.commands)
     return answers
 
@@ -91,28 +97,17 @@ def estimator(**told):
 
 def estimates_of(block) -> list[np.ndarray]:
     """States found from six samples of a tip that moves, turned a little."""
-    resting = block.model.equilibrium(
-        np.zeros(3), np.array([p.nominal for p in block.model.parameters])
-    )
-    nominal = np.array([each.nominal for each in block.model.parameters])
-    pose = np.eye(4)
-    pose[:3] = block.model.observe(("tip",), resting[None], np.zeros((1, 3)), nominal[None])["tip"][
-        0
-    ]
+    _, pose = resting(block.model)
     wrench = np.array([0.02, 0.0, -1.5, 0.0, 1e-3, 0.0])
     states = []
     for number in range(1, 7):
         stamp = number * PERIOD_NS
-        moved = pose.copy()
-        moved[:3, 3] += [1e-3 * number, 0.0, 0.0]
-        samples = {
-            "pressure/state": Sample("pressure/state", stamp, np.full(3, 1e3), 0.0),
-            "mocap/tip/pose": Sample("mocap/tip/pose", stamp, Pose.of(moved), 0.0),
-            "force_torque/wrench": Sample("force_torque/wrench", stamp, wrench, 0.0),
-        }
-        states += [
-            each.value.state for each in block.tick(stamp, samples) if "tip" not in each.topic
-        ]
+        moved = np.vstack((pose, [0.0, 0.0, 0.0, 1.0]))
+        moved[0, 3] += 1e-3 * number
+        values = {"pressure/state": np.full(3, 1e3), "mocap/tip/pose": Pose.of(moved)}
+        values["force_torque/wrench"] = wrench
+        outputs = block.tick(stamp, samples_of(stamp, values))
+        states += [each.value.state for each in outputs if "tip" not in each.topic]
     return states
 
 
@@ -160,7 +155,7 @@ def test_a_live_change_keeps_what_was_learned():
     before = setting_values(block.settings)
     block.prepared(build_settings(type(block.settings), before | {"position_noise": 1e-3}))()
     stamp = 7 * PERIOD_NS
-    samples = {"pressure/state": Sample("pressure/state", stamp, np.full(3, 1e3), 0.0)}
+    samples = samples_of(stamp, {"pressure/state": np.full(3, 1e3)})
     # without a pose the noise of poses plays no part: the estimate goes on from where it was
     states = [each.tick(stamp, samples)[0].value.state for each in (block, other)]
     assert np.array_equal(*states)
@@ -194,18 +189,15 @@ def test_a_live_setting_that_no_record_can_hold_is_a_mistake_of_its_author():
 
 def test_what_is_live_says_so_and_ages_of_safety_only_of_vented_valves():
     valves = declared_settings(ValvesSettings)
-    assert changes_in_words(valves["safety.operator_vent"]) == (
-        "in any state, while the valves are vented"
-    )
+    vented = "in any state, while the valves are vented"
+    assert changes_in_words(valves["safety.operator_vent"]) == vented
     assert changes_in_words(valves["command_rate_hz"]) == "while unconfigured"
+    of_apcc = {"gain", "adaptation", "null_space_gain", "patience", "largest_error"}
     for settings, names in (
         (ForceTorqueSettings, {"rate_hz", "rest_tolerance"}),
         (OptitrackSettings, {"rate_hz", "latency_warning"}),
         (CcEstimatorBlock.Settings, {"longest_prediction"}),
-        (
-            ApccBlock.Settings,
-            {"gain", "adaptation", "null_space_gain", "patience", "largest_error"},
-        ),
+        (ApccBlock.Settings, of_apcc),
     ):
         declared = declared_settings(settings)
         assert {name for name, each in declared.items() if each.live} == names

@@ -97,14 +97,10 @@ assert not [*Path(sys.argv[1]).rglob("*.nb[ic]")]  # nothing was compiled
 
 @pytest.mark.later
 def test_help_and_doctor_load_no_kernels_and_need_no_home(tmp_path):
-    environment = {k: v for k, v in os.environ.items() if k not in ("XDG_CACHE_HOME",)}
+    environment = {k: v for k, v in os.environ.items() if k != "XDG_CACHE_HOME"}
     environment |= {"HOME": NOWHERE, "TMPDIR": str(tmp_path)}
-    ran = subprocess.run(
-        [sys.executable, "-c", NO_KERNELS, str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", NO_KERNELS, str(tmp_path)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "Traceback" not in ran.stderr
 

@@ -16,6 +16,13 @@ from domains import fresh_domain
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.processes import Peer, until
+from rclpy.qos import (
+    DurabilityPolicy,
+    QoSCompatibility,
+    QoSProfile,
+    ReliabilityPolicy,
+    qos_check_compatible,
+)
 from rclpy.serialization import deserialize_message, serialize_message
 from rosbags.typesys import Stores, get_typestore
 from scipy.spatial.transform import Rotation
@@ -119,11 +126,6 @@ def test_pressures_that_do_not_fit_the_robot_are_refused(names, effort, what):
     assert caught.value.topic == "pressure/command"
 
 
-def test_pressures_of_a_wrong_number_are_not_sent():
-    with pytest.raises(ValueError, match="shape"):
-        pressures_to_message(np.zeros(2), CHAMBERS, STAMP)
-
-
 # --- poses and wrenches -------------------------------------------------------------------------
 
 
@@ -199,14 +201,11 @@ def test_a_rod_cloud_is_laid_out_as_viewers_expect():
 
 
 def test_bending_compliance_comes_first_and_truth_has_no_deviation():
-    message = _rod_message(
-        parameters={"tip_mass": 0.1, "bending_compliance": 40.0}, parameters_std={}
-    )
+    told = {"tip_mass": 0.1, "bending_compliance": 40.0}
+    message = _rod_message(parameters=told, parameters_std={})
     cloud = rod_cloud_from_message(message, "simulation/truth/rod")
     assert list(cloud.parameters) == ["bending_compliance", "tip_mass"]
     assert cloud.parameters_std == {"bending_compliance": 0.0, "tip_mass": 0.0}
-    with pytest.raises(ValueError, match="bending_compliance"):
-        _rod_message(parameters={"tip_mass": 0.1})
 
 
 def test_a_foreign_layout_is_read_by_field_names():
@@ -221,8 +220,7 @@ def test_a_foreign_layout_is_read_by_field_names():
     shuffled = np.zeros((7, 26))
     shuffled[:, order] = table
     theirs.data = shuffled.astype(">f8").tobytes()
-    expected = rod_cloud_from_message(ours, "t")
-    found = rod_cloud_from_message(theirs, "t")
+    found, expected = (rod_cloud_from_message(each, "t") for each in (theirs, ours))
     np.testing.assert_array_equal(found.state, expected.state)
     assert found.parameters == expected.parameters
 
@@ -234,18 +232,6 @@ def test_an_estimate_may_hold_nothing_that_is_not_finite(field, bad):
     _cell(message, 4, field, bad)
     with pytest.raises(MessageError, match=f"estimate/rod: {field} = {bad} must be finite"):
         rod_cloud_from_message(message, "estimate/rod")
-
-
-def test_an_estimate_that_is_not_finite_is_not_sent():
-    with pytest.raises(ValueError, match="finite"):
-        _rod_message(np.full(72, math.nan))
-    with pytest.raises(ValueError, match="finite"):
-        _rod_message(parameters={"bending_compliance": math.nan})
-
-
-def test_shapes_that_do_not_belong_together_are_not_sent():
-    with pytest.raises(ValueError, match=r"poses have shape \(1, 7, 4, 4\)"):
-        _rod_message(np.zeros(84))
 
 
 def _without_field(message, name):
@@ -301,6 +287,25 @@ def test_a_rod_of_other_intervals_is_refused_only_where_they_matter():
         rod_cloud_from_message(message, "t", INTERVALS)
 
 
+@pytest.mark.parametrize(
+    ("send", "what"),
+    [
+        (lambda: pressures_to_message(np.zeros(2), CHAMBERS, STAMP), "shape"),
+        (lambda: _rod_message(np.full(72, math.nan)), "finite"),
+        (lambda: _rod_message(parameters={"bending_compliance": math.nan}), "finite"),
+        (lambda: _rod_message(parameters={"tip_mass": 0.1}), "bending_compliance"),
+        (lambda: _rod_message(np.zeros(84)), r"poses have shape \(1, 7, 4, 4\)"),
+        (
+            lambda: reference_cloud_message(np.zeros((2, 72)), None, np.zeros((3, 3)), STAMP, 0.1),
+            "tip positions",
+        ),
+    ],
+)
+def test_what_nobody_could_read_is_not_sent(send, what):
+    with pytest.raises(ValueError, match=what):
+        send()
+
+
 # --- reference clouds ---------------------------------------------------------------------------
 
 
@@ -328,21 +333,14 @@ def test_rod_and_reference_clouds_are_not_mistaken_for_each_other():
         rod_cloud_from_message(_reference_message(), "estimate/rod")
     with pytest.raises(MessageError, match="must be period"):
         reference_cloud_from_message(_rod_message(), "reference/rod")
-    with pytest.raises(ValueError, match="tip positions"):
-        reference_cloud_message(np.zeros((2, 72)), None, np.zeros((3, 3)), STAMP, 0.1)
 
 
 # --- diagnostics --------------------------------------------------------------------------------
 
 
 def test_diagnostics_round_trip_with_structured_values():
-    report = DiagnosticReport(
-        name="estimator: loop",
-        level=2,
-        message="one line",
-        hardware_id="licher2025",
-        values={"cycles": 3, "p50_ms": 1.25, "mode": "wall", "edges": {"a": [1, 2.5]}, "ok": True},
-    )
+    values = {"cycles": 3, "p50_ms": 1.25, "mode": "wall", "edges": {"a": [1, 2.5]}, "ok": True}
+    report = DiagnosticReport("estimator: loop", 2, "one line", "licher2025", values)
     message = diagnostics_to_message([report], STAMP)
     assert {v.key: v.value for v in message.status[0].values}["edges"] == '{"a": [1, 2.5]}'
     assert diagnostics_from_message(_over_the_wire(message)) == [report]
@@ -376,8 +374,6 @@ def test_decoding_and_the_table_need_no_ros():
 
 
 def test_quality_of_service_on_the_wall_clock():
-    from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
-
     period = 1 / 70
     command = qos("pressure/command", offered_period=period)
     assert (command.reliability, command.depth) == (ReliabilityPolicy.RELIABLE, 1)
@@ -393,8 +389,6 @@ def test_quality_of_service_on_the_wall_clock():
 
 
 def test_nothing_is_lost_or_expires_in_lockstep():
-    from rclpy.qos import ReliabilityPolicy
-
     for topic in TOPICS:
         profile = qos(topic, lockstep=True, offered_period=1 / 70)
         assert (profile.reliability, profile.depth) == (ReliabilityPolicy.RELIABLE, LOCKSTEP_DEPTH)
@@ -402,14 +396,6 @@ def test_nothing_is_lost_or_expires_in_lockstep():
 
 
 def test_a_person_s_plain_publisher_of_goals_is_heard_in_lockstep():
-    from rclpy.qos import (
-        DurabilityPolicy,
-        QoSCompatibility,
-        QoSProfile,
-        ReliabilityPolicy,
-        qos_check_compatible,
-    )
-
     plain = QoSProfile(  # as the defaults of rmw are
         depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
     )

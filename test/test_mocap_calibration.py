@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.bench import CALIBRATION, RESTING
 from kit.refusals import one_line
@@ -28,32 +28,26 @@ def some_pose(seed):
     return pin.SE3(rotation, random.uniform(-2, 2, 3)).homogeneous
 
 
+def placed(base, tip_in_body):
+    places = {"base_in_world": base, "tip_in_body": tip_in_body}
+    return MocapCalibration(**{name: Placement.of(pose) for name, pose in places.items()})
+
+
 def around(pose, count, metres, radians=0.0, seed=0):
     random = np.random.default_rng(seed)
-    scale = np.repeat([metres, radians], 3)
-    return np.array(
-        [
-            (pin.SE3(pose) * pin.exp6(scale * random.standard_normal(6))).homogeneous
-            for _ in range(count)
-        ]
-    )
+    moves = np.repeat([metres, radians], 3) * random.standard_normal((count, 6))
+    return np.array([(pin.SE3(pose) * pin.exp6(move)).homogeneous for move in moves])
 
 
 @given(PLACEMENTS, PLACEMENTS, PLACEMENTS)
-@settings(deadline=None)
 def test_tip_and_body_are_each_others_inverse(base, tip_in_body, tip):
-    calibration = MocapCalibration(
-        base_in_world=Placement.of(base), tip_in_body=Placement.of(tip_in_body)
-    )
+    calibration = placed(base, tip_in_body)
     assert np.allclose(calibration.tip(calibration.body(tip)), tip, atol=1e-6)
 
 
 @given(PLACEMENTS, PLACEMENTS)
-@settings(deadline=None)
 def test_the_resting_tip_tells_where_the_base_stands(base, tip_in_body):
-    truth = MocapCalibration(
-        base_in_world=Placement.of(base), tip_in_body=Placement.of(tip_in_body)
-    )
+    truth = placed(base, tip_in_body)
     start = truth.model_copy(update={"base_in_world": Placement()})
     seen = around(truth.body(RESTING), 100, 1e-4, 1e-3)
     found = calibrated_by_tip(start, seen, RESTING, 1e-3)

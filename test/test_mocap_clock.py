@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -23,19 +23,14 @@ def play(clock, seconds, drift=0.0, start=0.0, jitter=5e-4, delay=2e-4, seed=0, 
 
 
 @given(st.lists(st.floats(-1, 1), min_size=3, max_size=30), st.integers(0, 2**31))
-@settings(deadline=None)
 def test_the_highest_line_under_points_is_that_of_the_linear_program(heights, seed):
     x = np.sort(np.random.default_rng(seed).uniform(0.0, 10.0, len(heights)))
     y = np.array(heights)
     slope = hull_slope(x, y)
     height = (y - slope * x).min()
     # Moon et al.: maximise the sum of a x + b subject to a x + b <= y
-    best = linprog(
-        [-x.sum(), -float(len(x))],
-        np.column_stack((x, np.ones_like(x))),
-        y,
-        bounds=[(None, None)] * 2,
-    )
+    sums, lines = [-x.sum(), -float(len(x))], np.column_stack((x, np.ones_like(x)))
+    best = linprog(sums, lines, y, bounds=[(None, None)] * 2)
     assert slope * x.sum() + height * len(x) == pytest.approx(-best.fun, abs=1e-6)
 
 

@@ -1,7 +1,6 @@
 """The joint filter over models that are not a rod: what it holds, measures, finds and admits."""
 
-import itertools
-from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -30,6 +29,7 @@ from softcr_papers.mehl2024.section_model import ConstantCurvatureSection
 
 DT = 1 / 70
 FILTERS = ["ukf", "ekf"]
+WRENCH_NOISE = np.repeat([1e-2, 1e-3], 3)  # [N, N m]
 
 
 def tensions(count):
@@ -80,15 +80,12 @@ def test_on_a_linear_model_it_is_the_kalman_filter(weights):
     rng = np.random.default_rng(3)
     model = LinearModel(rng)
     noises = {TIP: (0.1, 1.0), "spin": 0.05, "force": (0.2, 0.3)}
+    names, scale = [f"x{i}" for i in range(4)], model.state.scale
     settings = ModelEstimatorSettings(
-        state_noises={
-            f"x{i}": noise / model.state.scale[i] for i, noise in enumerate(model.process_noise)
-        },
-        state_deviations={f"x{i}": 1.0 / model.state.scale[i] for i in range(4)},
-        measurement_noises=noises,
-        gate_probability=1.0 - 1e-14,
-        **weights,
-    )
+        state_noises=dict(zip(names, model.process_noise / scale, strict=True)),
+        state_deviations=dict(zip(names, 1.0 / scale, strict=True)),
+        measurement_noises=noises, gate_probability=1.0 - 1e-14, **weights,
+    )  # fmt: skip
     estimator = ModelEstimator(model, settings, 1.0)
     before = np.array([1.0, 2.0])
     first = estimator.start(before, 0.0)
@@ -102,22 +99,16 @@ def test_on_a_linear_model_it_is_the_kalman_filter(weights):
     for tick in range(1, 30):
         inputs = rng.uniform(0.0, 3.0, 2)
         truth = model.A @ truth + model.B @ (before + inputs) / 2
-        measured = oracle.measurement @ truth + noise * rng.standard_normal(11)
+        seen = oracle.measurement @ truth + noise * rng.standard_normal(11)
         oracle.predict(model.B @ (before + inputs) / 2, 1.0)
-        nis = oracle.update(measured)
-        samples = {
-            TIP: measured[8:],
-            "force": measured[2:8] + model.G @ inputs,
-            "spin": measured[:2],
-        }
+        nis = oracle.update(seen)
+        samples = {TIP: seen[8:], "force": seen[2:8] + model.G @ inputs, "spin": seen[:2]}
         estimate = estimator.update(inputs, samples, float(tick))
         np.testing.assert_allclose(estimate.state, oracle.mean, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(estimate.covariance, oracle.covariance, rtol=1e-6, atol=1e-10)
-        np.testing.assert_allclose(
-            estimate.tip_position_covariance - estimate.tip_lasting_covariance,
-            model.C @ oracle.covariance @ model.C.T,
-            rtol=1e-6, atol=1e-10,
-        )  # fmt: skip
+        tip = estimate.tip_position_covariance - estimate.tip_lasting_covariance
+        expected = model.C @ oracle.covariance @ model.C.T
+        np.testing.assert_allclose(tip, expected, rtol=1e-6, atol=1e-10)
         assert estimate.nis == pytest.approx(nis, rel=1e-6)
         before = inputs
     assert not estimate.gated
@@ -139,13 +130,11 @@ class Swing:
         Parameter("length", "m", 0.2, 0.1, 0.4, noise=1e-3, deviation=0.3),
         Parameter("tilt", "rad", 0.0, -0.3, 0.5, "linear", noise=0.01, deviation=1.0, scale=0.1),
     )
-    outputs = MappingProxyType(
-        {
-            TIP: OutputInfo((3, 4), "m", "pose"),
-            "elbow": OutputInfo((1, 3), "m", "points"),
-            "acceleration": OutputInfo((1,), "rad/s^2", "vector", needs_inputs=True),
-        }
-    )
+    outputs: ClassVar = {
+        TIP: OutputInfo((3, 4), "m", "pose"),
+        "elbow": OutputInfo((1, 3), "m", "points"),
+        "acceleration": OutputInfo((1,), "rad/s^2", "vector", needs_inputs=True),
+    }
 
     def step(self, states, begin, end, parameters, dt):
         states = states.copy()
@@ -280,9 +269,8 @@ def test_uncertainties_have_the_units_of_what_they_belong_to():
 
 
 def test_numbers_by_name_replace_only_what_they_name():
-    estimator = swing_estimator(
-        deviations={"tilt": 0.02}, state_deviations={"rate": 0.1}, noises={"length": 0.0}
-    )
+    told = {"deviations": {"tilt": 0.02}, "state_deviations": {"rate": 0.1}}
+    estimator = swing_estimator(**told, noises={"length": 0.0})
     estimate = estimator.start(np.array([0.4]), 0.0)
     expected = np.diag([0.25, 0.4, 0.06, 0.02]) ** 2
     np.testing.assert_allclose(estimate.covariance, expected, rtol=1e-9)
@@ -324,13 +312,10 @@ def test_what_a_model_suggests_is_its_parameters_and_the_sensors_of_pressures():
 def test_a_tip_that_lasts_beside_the_models_is_followed(rod, full_pose):
     """A rod at rest whose tip is measured 1.2 mm aside of where any of its states could have it."""
     settings = ModelEstimatorSettings(parameters=(), tip_offset_time=0.3)
-    estimator = ModelEstimator(rod, settings)
+    estimator, numbers = ModelEstimator(rod, settings), rod.nominal_parameters[None]
     pressures = np.array([3e4, 0.0, 0.0])
-    estimator.start(pressures, 0.0)
-    (pose,) = rod.observe(
-        (TIP,), estimator.start(pressures, 0.0).state[None], pressures[None],
-        rod.nominal_parameters[None],
-    )[TIP]  # fmt: skip
+    first = estimator.start(pressures, 0.0)
+    (pose,) = rod.observe((TIP,), first.state[None], pressures[None], numbers)[TIP]
     pose[:, 3] += np.array([0.0, 0.0, 1.2e-3])
     measured = pose if full_pose else pose[:, 3]
     begin = estimator.update(pressures, {TIP: measured}, DT)
@@ -338,9 +323,7 @@ def test_a_tip_that_lasts_beside_the_models_is_followed(rod, full_pose):
     for tick in range(2, 141):
         estimate = estimator.update(pressures, {TIP: measured}, tick * DT)
     offset = estimate.tip_offset
-    model = rod.observe(
-        (TIP,), estimate.state[None], pressures[None], rod.nominal_parameters[None]
-    )[TIP][0, :, 3]
+    model = rod.observe((TIP,), estimate.state[None], pressures[None], numbers)[TIP][0, :, 3]
     assert offset[2] > 0.5e-3
     assert estimate.tip_position == pytest.approx(model + offset, abs=1e-9)
     assert estimate.tip_position == pytest.approx(pose[:, 3], abs=5e-5)
@@ -351,13 +334,12 @@ def test_an_offset_is_as_wide_as_its_inputs_unit_needs():
     """Pressures: 100 Pa at the start, 20 kPa at most; others a thousandth and a fifth of 10 N."""
     pressures = JointVector(PendulumPrediction(), ModelEstimatorSettings())
     tension = JointVector(Swing(), ModelEstimatorSettings(parameters=("tension_offsets",)))
-    for vector, values, place in (
-        (pressures, {"bending_compliance": 0.05, "pressure_gain_1": 1.0, "pressure_gain_2": 1.0,
-                     "pressure_gain_3": 1.0}, 7),
-        (tension, {}, 2),
-    ):  # fmt: skip
+    known = {"bending_compliance": 0.05, **{f"pressure_gain_{i}": 1.0 for i in (1, 2, 3)}}
+    for vector, values, place, expected in (
+        (pressures, known, 7, (100.0, 2e4)),
+        (tension, {}, 2, (0.01, 2.0)),
+    ):
         unit = vector.units(values)[place]
-        expected = (100.0, 2e4) if place == 7 else (0.01, 2.0)
         found = vector.deviation[place] * unit, vector.high[place] * unit
         np.testing.assert_allclose(found, expected)
 
@@ -521,13 +503,12 @@ def test_the_base_wrench_tells_a_rods_tip_mass(rod, kind):
         for tick in range(1, 101):
             samples = {
                 TIP: seen[TIP][0, :, 3] + 2e-4 * rng.standard_normal(3),
-                "base_wrench": seen["base_wrench"][0]
-                + np.repeat([1e-2, 1e-3], 3) * rng.standard_normal(6),
+                "base_wrench": seen["base_wrench"][0] + WRENCH_NOISE * rng.standard_normal(6),
             }
             measured = {name: samples[name] for name in outputs}
             estimate = estimator.update(pressures, measured, tick * DT)
         off[outputs] = abs(estimate.parameters["tip_mass"] / heavy.tip_mass - 1.0)
-    alone, both = (off[outputs] for outputs in ((TIP,), (TIP, "base_wrench")))
+    alone, both = off.values()
     assert both < 0.02
     assert both < 0.5 * alone
 
@@ -553,10 +534,9 @@ def test_a_node_told_of_no_orientation_uses_positions_and_passes_warnings_on(kin
     settings = ModelEstimatorSettings(filter=kind, parameters=("tilt",))
     node, direct = ModelFilter(context, settings), ModelEstimator(Swing(), settings, DT)
     whole = ModelFilter(context, settings.model_copy(update={"use_orientation": True}))
-    first = plant.read(0.0)
-    node.update(first, {}, 0.0)
-    whole.update(first, {}, 0.0)
-    direct.start(first, 0.0)
+    for each in (node, whole):
+        each.update(plant.read(0.0), {}, 0.0)
+    direct.start(plant.read(0.0), 0.0)
     assert node.warnings() == []
     for _ in range(70):
         inputs, samples, stamp = plant.advance()
@@ -593,8 +573,7 @@ def test_a_constant_curvature_sections_stiffness_is_found_by_camera_or_base_sens
     rng = np.random.default_rng(0)
     samples = {
         TIP: seen[TIP][:, :, 3] + 2e-4 * rng.standard_normal((280, 3)),
-        "base_wrench": seen["base_wrench"]
-        + np.repeat([1e-2, 1e-3], 3) * rng.standard_normal((280, 6)),
+        "base_wrench": seen["base_wrench"] + WRENCH_NOISE * rng.standard_normal((280, 6)),
     }
     names = ("bending_stiffness",)
     estimator = ModelEstimator(model, ModelEstimatorSettings(filter=kind, parameters=names))
@@ -635,10 +614,11 @@ def test_an_arms_shape_is_found_from_the_poses_of_its_racks(kind):
 
 
 def test_runs_repeat_to_the_bit():
-    runs = [followed(swing_estimator(), SwingPlant(seed=4), 50, TIP, "elbow") for _ in range(2)]
-    for first, second in itertools.pairwise(runs):
-        np.testing.assert_array_equal(first.state, second.state)
-        np.testing.assert_array_equal(first.covariance, second.covariance)
+    first, second = (
+        followed(swing_estimator(), SwingPlant(seed=4), 50, TIP, "elbow") for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.state, second.state)
+    np.testing.assert_array_equal(first.covariance, second.covariance)
 
 
 def test_a_rod_whose_sigma_points_diverge_is_estimated_all_the_same():

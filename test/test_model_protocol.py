@@ -27,9 +27,9 @@ from softcr_papers.valadas2024.strain.arm import load_strain_arm
 ROD, ARM = load_robot("licher2025"), load_arm("dalenberg_robot1")
 STRAIN = load_strain_arm("pcs_two_segments")
 TENDONS = load_robot("tendon_arm")
-EVERYTHING = validated(
-    Robot, random_file(0, 3) | {"tension_lag": {"gain": 11.0, "pole": 10.94}}, ""
-)
+LAG = {"tension_lag": {"gain": 11.0, "pole": 10.94}}
+EVERYTHING = validated(Robot, random_file(0, 3) | LAG, "")
+MIDPOINT = {"points": 8, "space": "midpoint", "kirchhoff": True}
 CHAIN = {"hysteresis_radii": [1000.0], "hose_time": 0.025, "curvature_stiffness": True}
 
 
@@ -65,23 +65,15 @@ CASES = (
     Case("arm", ARM, {"sections": "bodies", "payload": 0.2}, 0.02, 1e-12, 1e-4),
     Case("strain", STRAIN, {}, 0.01, 1e-4, 1e-6),
     Case("reference", TENDONS, {"points": 12}, 0.02, 1e-9, 1e-6, False),
-    Case(
-        "reference",
-        TENDONS,
-        {"points": 8, "space": "midpoint", "kirchhoff": True},
-        0.02,
-        1e-9,
-        1e-6,
-        False,
-    ),
+    Case("reference", TENDONS, MIDPOINT, 0.02, 1e-9, 1e-6, False),
 )
 
 
-@pytest.fixture(
-    scope="module",
-    params=CASES,
-    ids=lambda case: f"{case.robot.name} {case.name}{case.settings or ''}",
-)
+def name_of(case):
+    return f"{case.robot.name} {case.name}{case.settings or ''}"
+
+
+@pytest.fixture(scope="module", params=CASES, ids=name_of)
 def case(request):
     return request.param
 
@@ -138,10 +130,8 @@ def test_a_batch_is_its_candidates(model, case):
         single = model.step(states[one], levels[one, 0], levels[one, 1], numbers[one], case.dt)
         close(model, single[0], batch[row], 1e-5 if case.name == "ddpinn" else 1e-9)
     shared = model.step(states, levels[:1, 0], levels[:1, 1], numbers[:1], case.dt)
-    each = model.step(
-        states, *np.repeat(levels[:1].swapaxes(0, 1), 5, axis=1), np.repeat(numbers[:1], 5, 0),
-        case.dt,
-    )  # fmt: skip
+    begin, end = np.repeat(levels[:1].swapaxes(0, 1), 5, axis=1)
+    each = model.step(states, begin, end, np.repeat(numbers[:1], 5, 0), case.dt)
     np.testing.assert_array_equal(shared, each)
 
 
@@ -278,11 +268,9 @@ def test_a_section_without_inputs_loses_energy(section):
     model, numbers = section.section, nominal_parameters(section.parameters)
     nothing, state = np.zeros((1, section.inputs.size)), np.zeros((1, 6))
     state[0] = [0.015, 0.02, 0.01, 0.5, -0.4, 0.3]
-    energies = []
+    energies, still = [], np.zeros(6)
     for _ in range(1500):
-        energies.append(
-            model.energy(np.r_[np.zeros(6), state[0, :3]], np.r_[np.zeros(6), state[0, 3:]])
-        )
+        energies.append(model.energy(np.r_[still, state[0, :3]], np.r_[still, state[0, 3:]]))
         state = section.step(state, nothing, nothing, numbers[None], 0.005)
     assert np.diff(energies).max() < 2e-3 * (energies[0] - energies[-1])
     rest = section.equilibrium(nothing[0], numbers)
@@ -390,17 +378,12 @@ def test_names_that_mean_no_model_get_one_line(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("class Mine:\n    pass\n\nclass Broken(\n")
     (tmp_path / "other.py").write_text("class Mine:\n    pass\n")
+    known = "rod, ddpinn, arm, constant_curvature, reference, strain"
+    there = "it has RodSettings, RodPrediction"
     for name, complaint in (
-        (
-            "spring",
-            "did you mean strain\\? known are rod, ddpinn, arm, constant_curvature, "
-            "reference, strain",
-        ),
+        ("spring", f"did you mean strain\\? known are {known}"),
         ("no.such.module:Model", "no module no"),
-        (
-            "softcr_models.prediction:Nothing",
-            "no class Nothing there; it has RodSettings, RodPrediction",
-        ),
+        ("softcr_models.prediction:Nothing", f"no class Nothing there; {there}"),
         (f"{tmp_path}/absent.py:Mine", "absent.py:Mine': no such file"),
         (f"{file}:Mine", "mine.py:Mine': SyntaxError: .*line 4"),
         (f"{tmp_path}/other.py:Mine", r"has no of_robot\(robot, settings\)"),
@@ -410,14 +393,8 @@ def test_names_that_mean_no_model_get_one_line(tmp_path):
 
 
 def test_a_model_is_for_its_kind_of_robot_and_has_its_own_settings():
-    for name, robot in (
-        ("rod", ARM),
-        ("ddpinn", ARM),
-        ("constant_curvature", ARM),
-        ("arm", ROD),
-        ("strain", ROD),
-        ("reference", ARM),
-    ):
+    of_arms = dict.fromkeys(("rod", "ddpinn", "constant_curvature", "reference"), ARM)
+    for name, robot in (of_arms | {"arm": ROD, "strain": ROD}).items():
         with pytest.raises(UserError, match=f"model '{name}': is for .* which {robot.name} is not"):
             make_model(name, robot)
     with pytest.raises(UserError, match="longest_step: -1 is not allowed"):
@@ -446,10 +423,13 @@ def test_each_name_of_the_house_leads_to_a_class():
 
 
 def test_importing_compiles_and_opens_nothing(tmp_path):
+    papers = (
+        "dalenberg2024.arm_model",
+        "mehl2024.section_model",
+        "valadas2024.strain.strain_model",
+    )
     names = "softcr_control, softcr_estimation, softcr_models.models"
-    names += ", softcr_papers.dalenberg2024.arm_model"
-    names += ", softcr_papers.mehl2024.section_model"
-    names += ", softcr_papers.valadas2024.strain.strain_model"
+    names += "".join(f", softcr_papers.{each}" for each in papers)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", f"import {names}"], env=environment, check=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -166,9 +166,8 @@ def test_a_true_start_keeps_what_lasts():
     motion, groups = recorded(robot, {}, 3), tip_of(robot)
     moved_by = {name: seen + np.array([0.03, 0, 0]) for name, seen in motion.outputs.items()}
     simulation = Simulation(robot, [replace(motion, outputs=moved_by)], groups)
-    known = simulation.from_true_starts(
-        actuation_as(robot, {}), {"tip position": 1e-3}, 0.05, 0.5, 0.5, pushed=False
-    )
+    told = actuation_as(robot, {}), {"tip position": 1e-3}, 0.05, 0.5, 0.5
+    known = simulation.from_true_starts(*told, pushed=False)
     off = distances(np.subtract(*known))[:, -1, 0]
     assert off[0] < 0.7 * 0.03
     assert off[-1] < 0.3 * 0.03
@@ -243,13 +242,10 @@ def test_what_is_no_robot_is_a_candidate_that_is_lost():
     robot = load_robot("licher2025")
     motion = recorded(robot, {}, 0, seconds=4.0)
     simulation = Simulation(robot, [motion], tip_of(robot))
-    seen, states = simulation.along(
-        [None, actuation_as(robot, {})], [Window(0, 0, 50, 0)], kept=[9]
-    )
-    assert np.isnan(seen[0]).all()
-    assert np.isfinite(seen[1]).all()
-    assert np.isnan(states[0]).all()
-    assert np.isfinite(states[1]).all()
+    candidates = [None, actuation_as(robot, {})]
+    for found in simulation.along(candidates, [Window(0, 0, 50, 0)], kept=[9]):
+        assert np.isnan(found[0]).all()
+        assert np.isfinite(found[1]).all()
 
 
 def test_weights_of_stops_are_those_that_a_chain_takes():
@@ -271,10 +267,8 @@ def test_a_chamber_vents_by_bernoullis_law():
     """It rises with its reading, falls as the square of what is left of the time in which it
     empties, and ends where the reading is."""
     robot, period = load_robot("licher2025"), 2e-3
-    made, times = (
-        actuation_as(robot, {"venting": np.log(2.0 / VENTING_TIME)}),
-        np.arange(0, 4, 2e-3),
-    )
+    made = actuation_as(robot, {"venting": np.log(2.0 / VENTING_TIME)})
+    times = np.arange(0, 4, period)
     high, low = 5e4, 1e4
     readings = np.where((times > 0.5) & (times < 1.0), high, low)[:, None] * np.ones(3)
     found = made.acting(readings, period)[:, 0]
@@ -396,15 +390,21 @@ def test_the_command_fits_motions_of_a_foreign_file(tmp_path, capsys):
     assert "lag_rate" in (latest / "report.md").read_text()
 
 
+def csv_of(folder, kind, inputs, tips):
+    """The path of a file of a motion."""
+    names = [f"{kind}_{k + 1}" for k in range(inputs.shape[1])]
+    rows = np.hstack((PERIOD * np.arange(len(tips))[:, None], inputs, tips))
+    header = ",".join(["time", *names, "tip_x", "tip_y", "tip_z"])
+    np.savetxt(folder / "run.csv", rows, delimiter=",", header=header, comments="")
+    return str(folder / "run.csv")
+
+
 @pytest.mark.later
 def test_columns_that_are_swapped_are_named(tmp_path, capsys):
     robot = load_robot("licher2025")
     motion = recorded(robot, {"delay": 0.03}, 0, seconds=5.0)
-    table = np.hstack((PERIOD * np.arange(len(motion))[:, None], motion.inputs,
-                       motion.outputs["tip position"][:, [2, 1, 0]]))  # fmt: skip
-    names = "time,pressure_1,pressure_2,pressure_3,tip_x,tip_y,tip_z"
-    np.savetxt(tmp_path / "run.csv", table, delimiter=",", header=names, comments="")
-    words = [str(tmp_path / "run.csv"), "--motion", "--find", "stiffness,registration,delay"]
+    path = csv_of(tmp_path, "pressure", motion.inputs, motion.outputs["tip position"][:, ::-1])
+    words = [path, "--motion", "--find", "stiffness,registration,delay"]
     assert main(["identify", *words, "--results", str(tmp_path / "results")]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "the robot does not fit: tip position is" in said
@@ -421,11 +421,7 @@ def test_columns_that_are_swapped_are_named(tmp_path, capsys):
     ],
 )
 def test_options_that_do_not_go_together_are_a_line(tmp_path, capsys, words, line):
-    rows = np.hstack((PERIOD * np.arange(200)[:, None], np.full((200, 4), 0.1),
-                      np.full((200, 3), 0.05)))  # fmt: skip
-    names = "time,tension_1,tension_2,tension_3,tension_4,tip_x,tip_y,tip_z"
-    np.savetxt(tmp_path / "run.csv", rows, delimiter=",", header=names, comments="")
-    path = str(tmp_path / "run.csv")
+    path = csv_of(tmp_path, "tension", np.full((200, 4), 0.1), np.full((200, 3), 0.05))
     assert main(["identify", path, "--robot", "tendon_arm", *words]) == 2
     said = capsys.readouterr().err
     assert re.search(line, " ".join(said.split()))

@@ -8,7 +8,7 @@ import pytest
 from domains import fresh_domain
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.processes import Peer, ros
+from kit.processes import Peer, ros, until
 from pydantic import TypeAdapter, ValidationError
 
 pytest.importorskip("rclpy")
@@ -107,12 +107,9 @@ def test_logs_and_parameter_events_are_of_their_node():
     from rcl_interfaces.msg import Log, ParameterEvent
 
     log, event = Log(name="robot1.estimator"), ParameterEvent(node="/robot1/estimator")
-    for message, type_ in ((log, "rcl_interfaces/msg/Log"),
-                           (event, "rcl_interfaces/msg/ParameterEvent")):  # fmt: skip
-        payload = cdr_of(message)
-        assert is_of("robot1", payload, type_)
-        assert not is_of("", payload, type_)
-        assert not is_of("robot2", payload, type_)
+    for message in (log, event):
+        told = cdr_of(message), f"rcl_interfaces/msg/{type(message).__name__}"
+        assert [is_of(mine, *told) for mine in ("robot1", "", "robot2")] == [True, False, False]
     assert is_of("", cdr_of(Log(name="estimator")), "rcl_interfaces/msg/Log")
 
 
@@ -140,12 +137,11 @@ def test_the_valves_count_who_commands_them_in_their_namespace_alone(monkeypatch
         for each in nodes:
             each.create_publisher(JointTrajectory, "pressure/plan", 1)
         valves = rclpy.create_node("valves", namespace="/robot1", context=context)
+        topics = {"pressure/plan": JointTrajectory, "pressure/command": JointState}
         hearing = [
             valves.create_subscription(kind, topic, lambda _: None, 1)
-            for kind, topic in (
-                (JointTrajectory, "pressure/plan"), (JointState, "pressure/command")
-            )
-        ]  # fmt: skip
+            for topic, kind in topics.items()
+        ]
         commander = Commander(valves, hearing)
 
         def looked_until(condition):
@@ -177,17 +173,14 @@ def test_the_time_of_a_namespace_is_its_own(monkeypatch, namespace):
         clocks = {topic: speaker.create_publisher(Clock, topic, 10) for topic in told}
         executor = SingleThreadedExecutor(context=context)
         executor.add_node(node)
-        heard, deadline = set(), time.monotonic() + 30.0
-        while len(heard) < 1 and time.monotonic() < deadline:
+
+        def now():
             for topic, clock in clocks.items():
                 clock.publish(clock_to_message(told[topic]))
             executor.spin_once(timeout_sec=0.05)
-            heard |= {node.get_clock().now().nanoseconds} - {0}
-        for _ in range(5):  # and nobody else's
-            for topic, clock in clocks.items():
-                clock.publish(clock_to_message(told[topic]))
-            executor.spin_once(timeout_sec=0.05)
-            heard.add(node.get_clock().now().nanoseconds)
+            return node.get_clock().now().nanoseconds
+
+        heard = {until(now, "the clock")} | {now() for _ in range(5)}  # and nobody else's
         assert heard == {told[namespaces.absolute(namespace, "clock")]}
         executor.shutdown()
 
@@ -239,8 +232,8 @@ def test_a_replay_speaks_in_the_namespace_that_is_named(monkeypatch, tmp_path):
 )
 def test_every_node_is_told_the_prefix_of_its_robots_frames(tmp_path, given, told, prefix):
     """What is not given, a node derives from its namespace by the same rule."""
-    for options, system_of in ((SimulationOptions, simulation_system),
-                               (HardwareOptions, hardware_system)):  # fmt: skip
+    systems = {SimulationOptions: simulation_system, HardwareOptions: hardware_system}
+    for options, system_of in systems.items():
         chosen = options.of_options(given)
         system = system_of(chosen, tmp_path)
         assert {part.parameters.get("frame_prefix") for part in system.parts} == {told}
@@ -287,12 +280,9 @@ def node_class(said):
     module, *words = said.split()
     if words:
         return block_node_class(load_class(words[0], "block", BlockBase))
-    found = vars(import_module(module)).values()
-    return next(
-        each
-        for each in found
-        if isinstance(each, type) and issubclass(each, LoopNode) and each.__module__ == module
-    )
+    classes = [each for each in vars(import_module(module)).values() if isinstance(each, type)]
+    own = [each for each in classes if issubclass(each, LoopNode) and each.__module__ == module]
+    return own[0]
 
 
 def test_every_node_honours_remapped_topics(monkeypatch, tmp_path):
@@ -305,11 +295,8 @@ def test_every_node_honours_remapped_topics(monkeypatch, tmp_path):
             node = node_class(said)(context=context, parameter_overrides=bag)
             if name != "valves":  # without a bus they have those that they are made with
                 assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS, name
-            found = [
-                each.topic_name
-                for each in (*node.publishers, *node.subscriptions)
-                if not each.topic_name.endswith("/transition_event")
-            ]
+            found = [each.topic_name for each in (*node.publishers, *node.subscriptions)]
+            found = [topic for topic in found if not topic.endswith("/transition_event")]
             assert len(found) > 3, name
             assert all(topic.startswith("/elsewhere/") for topic in found), (name, found)
             node.finish()

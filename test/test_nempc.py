@@ -24,6 +24,8 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 
+LAYOUT = Knots(even_knots(1, 8, False), 8, 3)
+
 
 def costs(rate: float = 0.05) -> CostSettings:
     return CostSettings(tip_position=1e4, input_rate=rate)
@@ -38,6 +40,12 @@ def make(model=None, rate=0.05, seed=1, **numbers) -> Nempc:
     return Nempc(context(model, seed), NempcSettings(**numbers))
 
 
+def advanced(model, state, pressures, command):
+    """State and pressures a tick later."""
+    later = LAG.step(pressures, command, PERIOD)
+    return model.step(state, pressures, later, None, PERIOD), later
+
+
 def residuals(model, state, pressures, previous, knots, layout, reference, rate):
     """The cost as a vector whose square it is, written out tick by tick."""
     commands = [np.array(previous)]
@@ -45,9 +53,7 @@ def residuals(model, state, pressures, previous, knots, layout, reference, rate)
         commands.append([np.interp(i, layout.times, knots[:, c]) for c in range(3)])
     parts = []
     for i, command in enumerate(commands):
-        later = LAG.step(pressures, np.array(command), PERIOD)
-        state = model.step(state[None], pressures[None], later[None], None, PERIOD)[0]
-        pressures = later
+        state, pressures = advanced(model, state, pressures, np.array(command))
         if i > 0:
             tip = model.tip_positions(state[None], None)[0]
             parts.append(1e2 * (tip - reference.tip_positions[i + 1]))
@@ -97,19 +103,17 @@ def reachable() -> Reference:
     model, state, pressures, tips = LinearModel(), STATE, MEASURED, []
     for _ in range(10):
         tips.append(model.tip_positions(state[None], None)[0])
-        later = LAG.step(pressures, np.array([50e3, 30e3, 40e3]), PERIOD)
-        state = model.step(state, pressures, later, None, PERIOD)
-        pressures = later
+        state, pressures = advanced(model, state, pressures, np.array([50e3, 30e3, 40e3]))
     return Reference(0.0, PERIOD, None, np.array(tips))
 
 
 def test_polish_reaches_an_optimum_inside_the_box():
     model, reference = LinearModel(), reachable()
-    layout = Knots(even_knots(1, 8, False), 8, 3)
-    least, knots = optimum(model, STATE, MEASURED, MEASURED, layout, reference, 0.05)
-    rough = make(model, generations=3, polish=False, max_rate=1e9)
-    smooth = make(model, generations=3, polish=True, max_rate=1e9)
-    rough, smooth = (ask(c, STATE, reference, MEASURED) for c in (rough, smooth))
+    least, knots = optimum(model, STATE, MEASURED, MEASURED, LAYOUT, reference, 0.05)
+    rough, smooth = (
+        ask(make(model, generations=3, polish=each, max_rate=1e9), STATE, reference, MEASURED)
+        for each in (False, True)
+    )
     assert smooth.cost < 1.000001 * least < 1.1 * least < rough.cost
     assert np.allclose(smooth.best_knots, knots, atol=10.0)
 
@@ -141,24 +145,18 @@ def test_command_is_the_first_of_the_best_polyline_and_cost_is_the_sum_of_terms(
     assert command.cost == pytest.approx(sum(command.cost_terms.values()))
     assert set(command.cost_terms) == {"tip_position", "input_rate"}
     value = residuals(
-        LinearModel(), STATE, MEASURED, MEASURED, command.best_knots,
-        Knots(even_knots(1, 8, False), 8, 3), circle(0.0, 10), 0.05,
-    )  # fmt: skip
+        LinearModel(), STATE, MEASURED, MEASURED, command.best_knots, LAYOUT, circle(0.0, 10), 0.05
+    )
     assert command.cost == pytest.approx(value @ value)
 
 
 def test_predicted_tips_come_true_when_the_plan_is_carried_out():
     model, controller = LinearModel(), make()
     command = ask(controller, STATE, circle(0.0, 10), MEASURED)
-    commands = [
-        MEASURED,
-        *Knots(even_knots(1, 8, False), 8, 3).commands(command.best_knots[None])[0],
-    ]
+    commands = [MEASURED, *LAYOUT.commands(command.best_knots[None])[0]]
     state, pressures = STATE, MEASURED
     for i, held in enumerate(commands):
-        later = LAG.step(pressures, held, PERIOD)
-        state = model.step(state, pressures, later, None, PERIOD)
-        pressures = later
+        state, pressures = advanced(model, state, pressures, held)
         if i > 0:
             tip = model.tip_positions(state[None], None)[0]
             assert np.allclose(tip, command.predicted_tips[i - 1], atol=1e-9)
@@ -171,16 +169,13 @@ def closed_loop(controller, model, seconds: float, reference=circle, disturb=Non
     errors, sent = [], []
     for k in range(round(seconds / PERIOD)):
         now = reference(k * PERIOD, controller.rows)
-        errors.append(
-            np.linalg.norm(model.tip_positions(state[None], None)[0] - now.tip_positions[0])
-        )
+        tip = model.tip_positions(state[None], None)[0]
+        errors.append(np.linalg.norm(tip - now.tip_positions[0]))
         seen = state if disturb is None else disturb(k, state)
         command = ask(controller, seen, now, pressures, delay=told)
         sent.append(command.pressures)
         queue.append(command.pressures)
-        later = LAG.step(pressures, queue.pop(0), PERIOD)
-        state = model.step(state, pressures, later, None, PERIOD)
-        pressures = later
+        state, pressures = advanced(model, state, pressures, queue.pop(0))
     return np.array(errors), np.array(sent)
 
 
@@ -277,9 +272,8 @@ def test_best_plan_survives_a_tick():
     for tick in range(60):
         command = ask(controller, state, circle(tick * PERIOD, 10, 0.0), pressures)
         costs.append(command.cost_terms["tip_position"])
-        later = LAG.step(pressures, active, PERIOD)
-        state = model.step(state, pressures, later, None, PERIOD)
-        pressures, active = later, command.pressures
+        state, pressures = advanced(model, state, pressures, active)
+        active = command.pressures
     assert max(costs[30:]) < 0.05 * costs[0]
 
 
@@ -298,13 +292,13 @@ def test_lanes_that_are_not_finite_are_never_chosen():
 
 
 def test_broken_from_the_beginning_holds_the_measured_pressures():
-    command = ask(make(), np.full(5, np.nan), circle(0.0, 10), MEASURED)
-    assert command.fallback
-    assert np.array_equal(command.pressures, MEASURED)
-    broken = np.array([np.nan, 20e3, 25e3])
-    command = ask(make(), STATE, circle(0.0, 10), broken)
-    assert command.fallback
-    assert np.array_equal(command.pressures, [0.0, 20e3, 25e3])
+    for state, measured, held in (
+        (np.full(5, np.nan), MEASURED, MEASURED),
+        (STATE, np.array([np.nan, 20e3, 25e3]), [0.0, 20e3, 25e3]),
+    ):
+        command = ask(make(), state, circle(0.0, 10), measured)
+        assert command.fallback
+        assert np.array_equal(command.pressures, held)
 
 
 def test_parameters_by_name_reach_the_model():
@@ -317,9 +311,9 @@ def test_parameters_by_name_reach_the_model():
 def test_pressure_offsets_shift_what_the_model_sees():
     model, reference = LinearModel(), circle(0.0, 10)
     offset = {"pressure_offset_1": 2e3, "pressure_offset_2": -1e3}
+    felt = MEASURED + np.array([2e3, -1e3, 0.0])
     shifted = ask(make(model, generations=20), STATE, reference, MEASURED, offset)
-    plain = ask(make(model, generations=20), STATE, reference, MEASURED + np.array([2e3, -1e3, 0.0])
-    )  # fmt: skip
+    plain = ask(make(model, generations=20), STATE, reference, felt)
     # Constant offsets move the commands along, but for the lag's gain and the rate cost.
     difference = plain.pressures - shifted.pressures
     assert difference[0] > 500
@@ -364,9 +358,7 @@ def test_state_error_alone_can_be_followed():
     goal, pressures, states = STATE, MEASURED, []
     for k in range(200):
         held = 35e3 + 20e3 * np.sin(2 * np.pi * 1.0 * k * PERIOD - 2.1 * np.arange(3))
-        later = LAG.step(pressures, held, PERIOD)
-        goal = model.step(goal, pressures, later, None, PERIOD)
-        pressures = later
+        goal, pressures = advanced(model, goal, pressures, held)
         states.append(goal)
     states = np.array(states)
 

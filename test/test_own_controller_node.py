@@ -32,10 +32,9 @@ def test_everything_but_the_controller_is_there(name):
     kind, system_of = SYSTEMS[name]
     ours = system_of(kind.of_options({}), BAG)
     others = system_of(kind.of_options({"controller": "none"}), BAG)
-    assert {part.name for part in ours.parts} - {part.name for part in others.parts} == {
-        "nempc_controller"
-    }
-    assert set(others.activation) == {part.name for part in others.parts}
+    names, other_names = ({part.name for part in each.parts} for each in (ours, others))
+    assert names - other_names == {"nempc_controller"}
+    assert set(others.activation) == other_names
 
 
 def test_on_the_bench_the_valves_leave_first_and_so_vent():
@@ -50,23 +49,19 @@ def test_the_reference_looks_as_far_ahead_as_it_is_told():
     assert system.part("reference").parameters["horizon"] == 12
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
+def test_what_says_nothing_to_a_node_of_somebody_else_is_refused():
+    for words, line in (
         ({"controller.population": "64"}, "option controller.population: has no meaning here"),
         ({"device": "auto"}, "device = 'auto': has no meaning for controller 'none'"),
         ({"robot": "dalenberg_robot1"}, "controller = 'none': has no meaning for robot"),
-    ],
-)
-def test_what_says_nothing_to_a_node_of_somebody_else_is_refused(words, line):
-    with pytest.raises(UserError, match=line):
-        SimulationOptions.of_options({"controller": "none", **words})
+    ):
+        with pytest.raises(UserError, match=line):
+            SimulationOptions.of_options({"controller": "none", **words})
 
 
 def test_a_tip_alone_is_enough_for_a_node_that_is_not_ours():
-    SimulationOptions.of_options(
-        {"controller": "none", "estimator": "examples/constant_velocity.py:ConstantVelocity"}
-    )
+    tip_alone = "examples/constant_velocity.py:ConstantVelocity"
+    SimulationOptions.of_options({"controller": "none", "estimator": tip_alone})
 
 
 def test_such_a_controller_is_not_exchanged():

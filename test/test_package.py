@@ -50,6 +50,13 @@ def imported():
     return names - set(sys.stdlib_module_names) - set(PACKAGES)
 
 
+def output_of(*command, **options):
+    """What a command prints, which must succeed."""
+    run = subprocess.run(command, capture_output=True, text=True, **options)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
 def is_ros(name):
     return name.startswith("rclpy") or name.endswith("_msgs") or name in INTERFACES | OF_ROS_ONLY
 
@@ -148,10 +155,7 @@ def copied(place):
 def built(copy, kind):
     """The wheel, or the one of an editable install, that the build backend makes of a copy."""
     build = f"from setuptools.build_meta import build_{kind} as b; print(b('.'))"
-    run = subprocess.run(
-        [sys.executable, "-c", build], cwd=copy, check=True, capture_output=True, text=True
-    )
-    return copy / run.stdout.splitlines()[-1]
+    return copy / output_of(sys.executable, "-c", build, cwd=copy).splitlines()[-1]
 
 
 @pytest.fixture(scope="module", params=["wheel", "editable"])
@@ -162,8 +166,7 @@ def prefix(request, tmp_path_factory):
     place = tmp_path_factory.mktemp("prefix")
     # without --ignore-installed pip would remove the softcr that is being tested
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--ignore-installed", "--no-deps"]
-    pip += ["--no-index", "--no-warn-script-location", "--prefix", str(place), str(wheel)]
-    subprocess.run(pip, check=True, capture_output=True, text=True)
+    output_of(*pip, "--no-index", "--no-warn-script-location", "--prefix", str(place), str(wheel))
     return SimpleNamespace(kind=request.param, place=place, copy=copy)
 
 
@@ -190,16 +193,9 @@ def test_an_install_into_a_prefix_holds_everything_that_runs_need(prefix, tmp_pa
         "from softcr_models.files.config import config_directory as d; "
         "from softcr_models.robots.robot import load_robot as r; print(d(), r('licher2025').name)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=in_prefix(prefix),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    told = output_of(sys.executable, "-c", code, cwd=tmp_path, env=in_prefix(prefix))
     config = share / "config" if prefix.kind == "wheel" else prefix.copy / "config"
-    assert run.stdout.split() == [str(config), "licher2025"]
+    assert told.split() == [str(config), "licher2025"]
 
 
 def test_the_only_command_on_the_path_is_softcr(prefix):
@@ -228,15 +224,8 @@ def test_ros2_run_finds_every_node_of_every_system(prefix):
 def test_a_node_runs_from_its_prefix(prefix, tmp_path):
     environment = in_prefix(prefix)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    run = subprocess.run(
-        [prefix.place / "lib" / "softcr" / "estimator", "--help"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert "estimator" in run.stdout
+    node = prefix.place / "lib" / "softcr" / "estimator"
+    assert "estimator" in output_of(node, "--help", cwd=tmp_path, env=environment)
 
 
 # --- the wheel in an environment of its own ----------------------------------------------------
@@ -247,10 +236,7 @@ def wheel(tmp_path_factory):
     """Built by pip, with the setuptools that is here."""
     copy = copied(tmp_path_factory.mktemp("copy") / "softcr")
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps"]
-    run = subprocess.run(
-        [*pip, "--wheel-dir", "out", "."], cwd=copy, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
+    output_of(*pip, "--wheel-dir", "out", ".", cwd=copy)
     (made,) = (copy / "out").glob("*.whl")
     return made
 
@@ -289,12 +275,8 @@ def environment_with(wheel, place):
 def run_in(environment, cwd, *command):
     """What a program of an environment prints, far from this checkout."""
     outside = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    program = environment / "bin" / command[0]
-    run = subprocess.run(
-        [program, *command[1:]], cwd=cwd, capture_output=True, text=True, env=outside, timeout=600
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout
+    program, *arguments = command
+    return output_of(environment / "bin" / program, *arguments, cwd=cwd, env=outside, timeout=600)
 
 
 IN_THE_WHEEL = """
@@ -356,12 +338,9 @@ def test_a_user_s_program_runs_with_the_names_of_softcr():
     names = set(importlib.import_module("softcr").__all__)
     readme = (ROOT / "README.md").read_text()
     assert all(name in USER_PROGRAM.read_text() and f"`{name}`" in readme for name in names)
-    run = subprocess.run(
-        [sys.executable, USER_PROGRAM], capture_output=True, text=True, cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith(importlib.metadata.version("softcr"))
+    found = os.environ | {"PYTHONPATH": str(ROOT)}
+    said = output_of(sys.executable, USER_PROGRAM, cwd=ROOT, env=found)
+    assert said.startswith(importlib.metadata.version("softcr"))
 
 
 def test_type_checkers_resolve_the_names_of_an_editable_install(tmp_path):
@@ -369,11 +348,7 @@ def test_type_checkers_resolve_the_names_of_an_editable_install(tmp_path):
     environment = environment_with(wheel, tmp_path / "environment")
     shutil.copy(USER_PROGRAM, tmp_path)
     mypy = [sys.executable, "-m", "mypy", "--strict", "--python-executable"]
-    run = subprocess.run(
-        [*mypy, environment / "bin" / "python", USER_PROGRAM.name],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stdout + run.stderr
+    output_of(*mypy, environment / "bin" / "python", USER_PROGRAM.name, cwd=tmp_path)
 
 
 @pytest.mark.slow
@@ -422,9 +397,7 @@ def test_no_file_cites_what_is_not_in_the_repository():
 def make(*arguments):
     # as typed by a person, also where make itself runs these tests
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    command = ["make", "--dry-run", *arguments]
-    run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=outside)
-    return run.stdout
+    return output_of("make", "--dry-run", *arguments, cwd=ROOT, env=outside)
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -74,14 +74,10 @@ def test_every_setting_of_every_node_of_the_bench_is_reached(write):
     names = {"controller": "nempc_controller"}
     roles = [role for role in (*ROLES, *plain.nodes) if role != "plant"]
     parts = {role: hardware("").part(names.get(role, role)) for role in roles}
-    others = {
-        role: {
-            name: _other(setting, effective(parts[role])[name])
-            for name, setting in settings_of(plain, role).items()
-            if name not in _RULES
-        }
-        for role in roles
-    }
+    others = {}
+    for role in roles:
+        told, now = settings_of(plain, role).items(), effective(parts[role])
+        others[role] = {name: _other(each, now[name]) for name, each in told if name not in _RULES}
     assert sum(map(len, others.values())) > 150
     system = hardware(write({role: nested(values) for role, values in others.items()}))
     for role, values in others.items():
@@ -90,12 +86,8 @@ def test_every_setting_of_every_node_of_the_bench_is_reached(write):
 
 
 def test_a_file_and_words_give_equal_options(write):
-    tree = {
-        "controller": {"controller": "rod_mpc", "damping": 1e-3},
-        "estimator": {"patience": 0.7},
-        "seed": 4,
-        "mode": "lockstep",
-    }
+    tree = {"controller": {"controller": "rod_mpc", "damping": 1e-3}}
+    tree |= {"estimator": {"patience": 0.7}, "seed": 4, "mode": "lockstep"}
     words = {"controller": "rod_mpc", "controller.damping": "1e-3", "estimator.patience": "0.7",
              "seed": "4", "mode": "lockstep"}  # fmt: skip
     of_file = SimulationOptions.of_options({"params_file": write(tree)})
@@ -130,15 +122,10 @@ def test_an_option_counts_more_than_the_file_also_where_it_says_the_default(writ
 
 
 def test_frames_have_the_base_that_the_cameras_calibration_tells(write):
-    for content, told in (
-        ({}, "licher2025"),
-        ({"optitrack": {"calibration": CALIBRATION}}, CALIBRATION),
-        (
-            {"optitrack": {"calibration": CALIBRATION}, "visuals": {"calibration": "licher2025"}},
-            "licher2025",
-        ),
-    ):
-        system = hardware(write(content or "{}"))
+    shipped, cameras = "licher2025", {"optitrack": {"calibration": CALIBRATION}}
+    both = cameras | {"visuals": {"calibration": shipped}}
+    for content, told in (("{}", shipped), (cameras, CALIBRATION), (both, shipped)):
+        system = hardware(write(content))
         assert system.part("visuals").parameters["calibration"] == told
 
 
@@ -165,23 +152,20 @@ def test_the_command_line_has_the_settings_of_what_the_file_names(write, capsys)
     assert "did you mean --controller.damping?" in capsys.readouterr().err
 
 
+OF = "params.yaml: option"
+
+
 @pytest.mark.parametrize(
     ("content", "line"),
     [
         (
-            {"estimator": {"patience": 99}},
-            "params.yaml: option estimator.patience = 99: must be a number from 0.1 to 5.0",
+            "estimator: {patience: 99}",
+            f"{OF} estimator.patience = 99: must be a number from 0.1 to 5.0",
         ),
-        ({"valves": {"safety": {"operator_vent": 0.1}}}, "options valves.safety: operator: ages"),
-        (
-            {"estimator": {"patence": 0.8}},
-            "params.yaml: option estimator.patence = 0.8: unknown; did you mean",
-        ),
-        ({"estimater": {"patience": 0.8}}, "params.yaml: option estimater.patience = 0.8: unknown"),
-        (
-            {"estimator": {"patience": None}},
-            "params.yaml: option estimator.patience = None: must be a number",
-        ),
+        ("valves: {safety: {operator_vent: 0.1}}", "options valves.safety: operator: ages"),
+        ("estimator: {patence: 0.8}", f"{OF} estimator.patence = 0.8: unknown; did you mean"),
+        ("estimater: {patience: 0.8}", f"{OF} estimater.patience = 0.8: unknown"),
+        ("estimator: {patience: null}", f"{OF} estimator.patience = None: must be a number"),
         ("[1, 2]", "params.yaml: holds a list, must hold a mapping"),
     ],
 )
@@ -199,16 +183,15 @@ def test_a_file_may_tell_what_is_late(write):
         SimulationOptions.of_options({"params_file": path})
 
 
+VIRTUAL = {"mode": "virtual", "recorder.compression": "none"}
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "line"),
     [
         (HardwareOptions, {"optitrack": "none", "optitrack.body": "x"}, "with optitrack = 'none'"),
         (SimulationOptions, {"visuals": "off", "visuals.rate_hz": 5.0}, "with visuals = 'off'"),
-        (
-            SimulationOptions,
-            {"mode": "virtual", "recorder.compression": "none"},
-            "for mode 'virtual', which has no nodes",
-        ),
+        (SimulationOptions, VIRTUAL, "for mode 'virtual', which has no nodes"),
     ],
 )
 def test_settings_of_a_node_that_the_run_has_not_are_refused(kind, given, line):

@@ -47,34 +47,24 @@ def test_presets_load_and_typical_ones_lie_within_the_spreads():
     assert load_plant_errors("hard").length_factor == 1.02
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (
-            {"play_half_width": [0, 300, 0], "hysteresis_share": 0.1},
-            "play_half_width [0.0, 300.0, 0.0] and hysteresis_share 0.1: a chamber has one kind of "
-            "hysteresis, one of them must be 0",
-        ),
-        (
-            {"hysteresis_radius_min": 500, "hysteresis_radius_max": 400},
-            "hysteresis_radius_max 400 is below hysteresis_radius_min 500",
-        ),
-        (
-            {"creep_share": [0.1, 0.1], "creep_time": 2},
-            "creep_share has 2 numbers and creep_time 1: they are pairs",
-        ),
-        (
-            {"payload_mass": 0.02, "payload_picked_up": 3, "payload_dropped": 2},
-            "payload_dropped 2 must be after payload_picked_up 3",
-        ),
-        (
-            {"payload_dropped": 2},
-            "payload_dropped 2: payload_mass is 0, it would be without effect",
-        ),
-        ({"tip_force_until": 2}, "tip_force_until 2: tip_force is 0, it would be without effect"),
-        ({"outlier_size": 0.1}, "outlier_size 0.1: outlier_share is 0, it would be without effect"),
-    ],
-)
+# what contradicts itself, and what is said of it
+CONTRADICTIONS = [
+    ({"play_half_width": [0, 300, 0], "hysteresis_share": 0.1},
+     "play_half_width [0.0, 300.0, 0.0] and hysteresis_share 0.1: a chamber has one kind of "
+     "hysteresis, one of them must be 0"),
+    ({"hysteresis_radius_min": 500, "hysteresis_radius_max": 400},
+     "hysteresis_radius_max 400 is below hysteresis_radius_min 500"),
+    ({"creep_share": [0.1, 0.1], "creep_time": 2},
+     "creep_share has 2 numbers and creep_time 1: they are pairs"),
+    ({"payload_mass": 0.02, "payload_picked_up": 3, "payload_dropped": 2},
+     "payload_dropped 2 must be after payload_picked_up 3"),
+    ({"payload_dropped": 2}, "payload_dropped 2: payload_mass is 0, it would be without effect"),
+    ({"tip_force_until": 2}, "tip_force_until 2: tip_force is 0, it would be without effect"),
+    ({"outlier_size": 0.1}, "outlier_size 0.1: outlier_share is 0, it would be without effect"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "said"), CONTRADICTIONS)
 def test_what_cannot_be_is_one_line(content, said):
     with one_line() as caught:
         validated(PlantErrors, content, "errors.yaml")
@@ -161,17 +151,14 @@ def driven_by_both():
     robot = load_robot("tendon_arm")
     chamber = load_robot("licher2025").actuators[0].model_dump(by_alias=True)
     tendons = [each.model_dump(by_alias=True) for each in robot.actuators]
+    lag = {"gain": 20.0, "pole": 20.0}
+    sensors = [each.model_dump() for each in robot.sensors if each.type != "pressure"]
+    sensors += [{"type": "pressure", "noise": 50.0}, {"type": "tendon_length", "noise": 1e-4}]
     return robot.replace(
         actuators=[*tendons, chamber | {"name": "c1", "lever_arm": 0.002, "area": 1e-5}],
         pressure_limits={"minimum": 0.0, "maximum": 1e4, "maximum_rate": 1e6},
-        pressure_lag={"gain": 20.0, "pole": 20.0},
-        tension_lag={"gain": 20.0, "pole": 20.0},
-        sensors=[
-            *(each.model_dump() for each in robot.sensors if each.type != "pressure"),
-            {"type": "pressure", "noise": 50.0},
-            {"type": "tendon_length", "noise": 1e-4},
-        ],
-    )
+        pressure_lag=lag, tension_lag=lag, sensors=sensors,
+    )  # fmt: skip
 
 
 def error_alone(name):

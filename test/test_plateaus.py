@@ -61,9 +61,8 @@ def test_a_plateau_is_where_inputs_stay_and_the_arm_has_stopped():
 def test_a_rod_without_memory_knows_plateaus_of_one_history_alone():
     random, high = np.random.default_rng(1), rod_inputs(ROBOT).high[0]
     values = {"stiffness": 0.3, "gain": 0.1}
-    fitted = [
-        trial(str(k), 0.5 * high * random.uniform(0.0, 1.0, (3, 3)), values) for k in range(3)
-    ]
+    levels = 0.5 * high * random.uniform(0.0, 1.0, (3, 3, 3))
+    fitted = [trial(str(k), each, values) for k, each in enumerate(levels)]
     level = 0.3 * high * np.array([1.0, 0.0, 0.5])
     up = trial("up", [0.0 * level, level], values)
     down = [0.0 * level, 0.7 * high * np.array([1.0, 0.0, 0.5]), level]
@@ -83,9 +82,8 @@ def test_models_are_judged_at_plateaus_with_what_a_trial_has_left_behind(monkeyp
     """A rod that has run along a trial knows where it rests, one without memory does not."""
     random, high = np.random.default_rng(2), rod_inputs(ROBOT).high[0]
     values = {"stiffness": 0.2, "hysteresis_3": 0.4}
-    motions = [
-        trial(str(k), 0.6 * high * random.uniform(0.0, 1.0, (3, 3)), values) for k in range(3)
-    ]
+    levels = 0.6 * high * random.uniform(0.0, 1.0, (3, 3, 3))
+    motions = [trial(str(k), each, values) for k, each in enumerate(levels)]
     monkeypatch.setattr(models, "parts_of", lambda settings: (ROBOT, motions[1:], motions[:1], TIP))
     settings = models.Settings(find="stiffness, hysteresis")
     off = {}

@@ -31,14 +31,8 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
 
 DT = 1 / 70
-CHAIN = {
-    "hysteresis_radii": [300.0, 1000.0, 3000.0],
-    "hose_time": 0.025,
-    "creep_time": 2.0,
-    "chamber_angles": True,
-    "curvature_stiffness": True,
-    "marker_offset": True,
-}
+CHAIN = {"hysteresis_radii": [300.0, 1000.0, 3000.0], "hose_time": 0.025, "creep_time": 2.0}
+CHAIN |= dict.fromkeys(("chamber_angles", "curvature_stiffness", "marker_offset"), True)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +55,17 @@ def numbers(model, **given):
     for name, value in given.items():
         found[model.parameter_names.index(name)] = value
     return found[None]
+
+
+def marker(offset):
+    """The parameters of a marker's offset (3,) [m]."""
+    return {f"marker_offset_{a}": value for a, value in zip("xyz", offset, strict=True)}
+
+
+def swinging(times):
+    """(T, 3) pressures that begin within a second and swing at frequencies of their own [Pa]."""
+    swing = 1.0 + 0.8 * np.sin(2.0 * np.pi * np.outer(times, (0.7, 1.1, 1.6)))
+    return 3e4 * np.minimum(times, 1.0)[:, None] * swing
 
 
 def wandering(count, rng, size=3, scale=3e3):
@@ -163,18 +168,17 @@ def plain_chain(model, reading_rows, remembered, sensors, row):
     return np.array(found)
 
 
+DRAWN = ("hysteresis", "hose", "creep", "chamber")
+
+
 @pytest.mark.parametrize("batch", [1, 3, 8, 21])
 def test_from_readings_to_tips_is_what_plain_numbers_say(model, plain, batch):
     """Of candidates in lanes: gains and offsets, memory, weights (of one chamber beyond what they
     may be), turned chambers and marker."""
     rng = np.random.default_rng(batch)
-    drawn = {
-        name: rng.uniform(-0.1, 0.2)
-        for name in model.parameter_names
-        if name.startswith(("hysteresis", "hose", "creep", "chamber"))
-    }
+    names = [each for each in model.parameter_names if each.startswith(DRAWN)]
     offset_of_marker = np.array([2e-3, -1e-3, 3e-3])
-    drawn |= {f"marker_offset_{a}": v for a, v in zip("xyz", offset_of_marker, strict=True)}
+    drawn = {name: rng.uniform(-0.1, 0.2) for name in names} | marker(offset_of_marker)
     row = numbers(model, **{**drawn, "hysteresis_3_of_2": 1.1})[0]
     sensors = rng.uniform(0.95, 1.05, 3), rng.uniform(-500.0, 500.0, 3)
     values = 3e4 + 2e3 * rng.standard_normal((batch, 8, 3)).cumsum(axis=1)
@@ -193,20 +197,14 @@ def test_from_readings_to_tips_is_what_plain_numbers_say(model, plain, batch):
 
 
 @pytest.mark.parametrize(
-    ("changed", "word"),
-    [
-        ({"values": np.zeros((2, 3, 18))}, "inputs of shape"),
-        ({"remembered": np.zeros(14)}, "remembered of shape"),
-        ({"gain": np.ones(2)}, "gain of shape"),
-        ({"offset": np.zeros((1, 3))}, "offset of shape"),
-    ],
+    ("name", "shape"),
+    [("values", (2, 3, 18)), ("remembered", (14,)), ("gain", (2,)), ("offset", (1, 3))],
 )
-def test_readings_of_a_wrong_shape_are_refused(model, changed, word):
+def test_readings_of_a_wrong_shape_are_refused(model, name, shape):
     readings = Readings(np.zeros((2, 3, 3)), np.zeros(15), np.ones(3), np.zeros(3))
-    with pytest.raises(ArgumentError, match=word):
-        model.rollout(
-            np.zeros(model.state_size), replace(readings, **changed), model.nominal_parameters, DT
-        )
+    wrong, state = replace(readings, **{name: np.ones(shape)}), np.zeros(model.state_size)
+    with pytest.raises(ArgumentError, match=f"{'inputs' if name == 'values' else name} of shape"):
+        model.rollout(state, wrong, model.nominal_parameters, DT)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +262,7 @@ def test_a_rollout_with_a_stiffness_of_its_own_is_close_to_single_steps(model):
 def test_the_marker_stands_beside_the_tip(model, plain):
     state = plain.equilibrium(np.array([50e3, 20e3, 10e3]), plain.nominal_parameters)
     offset = np.array([1e-3, -2e-3, 3e-3])
-    row = numbers(model, **{f"marker_offset_{a}": v for a, v in zip("xyz", offset, strict=True)})
+    row = numbers(model, **marker(offset))
     pose = plain.tip_poses(state[None], plain.nominal_parameters[None])[0]
     seen = model.tip_poses(state[None], row)[0]
     np.testing.assert_allclose(seen[:, 3], pose[:, 3] + pose[:, :3] @ offset, atol=1e-15)
@@ -300,10 +298,14 @@ def test_the_filter_finds_a_hysteresis(model):
     assert not estimate.is_opened
 
 
+def gauss_newton(model):
+    return GaussNewtonMpc(ControlContext(None, model, DT), GaussNewtonSettings())
+
+
 def test_a_controller_predicts_what_the_model_does(model):
     """Its plan, simulated tick by tick from the readings on, ends where it said."""
     period = DT
-    controller = GaussNewtonMpc(ControlContext(None, model, period), GaussNewtonSettings())
+    controller = gauss_newton(model)
     told = {"hysteresis_2": 0.6, "hose_1": 0.2, "pressure_gain_1": 1.02, "pressure_offset_3": 300.0}
     row = numbers(model, **{n: v for n, v in told.items() if not n.startswith("pressure")})
     memory, lag = model.inputs.memory, model.inputs.lag
@@ -314,9 +316,8 @@ def test_a_controller_predicts_what_the_model_does(model):
     tip = model.tip_poses(state[None], row)[0, :, 3]
     reference = Reference(0.0, period, None, np.tile(tip + np.array([4e-3, 0.0, 0.0]), (rows, 1)))
     for tick, reading in enumerate(readings):
-        plan = controller.command(
-            Observation(tick * period, state, told, reference, reading, model)
-        )
+        seen = Observation(tick * period, state, told, reference, reading, model)
+        plan = controller.command(seen)
     # the reading goes on under the command sent before, then under the plan's
     remembered = memory.begin(readings[0])
     for before, after in pairwise(readings):
@@ -339,12 +340,8 @@ def test_a_controller_predicts_what_the_model_does(model):
 
 
 def test_differences_reach_beyond_a_play(model, plain):
-    chained, alone = (
-        GaussNewtonMpc(ControlContext(None, each, DT), GaussNewtonSettings())
-        for each in (model, plain)
-    )
-    np.testing.assert_allclose(chained._perturbation, 1000.0)
-    np.testing.assert_allclose(alone._perturbation, 20.0)
+    np.testing.assert_allclose(gauss_newton(model)._perturbation, 1000.0)
+    np.testing.assert_allclose(gauss_newton(plain)._perturbation, 20.0)
 
 
 @pytest.mark.parametrize(
@@ -386,9 +383,8 @@ def test_a_chain_begins_with_the_values_of_its_file():
     assert {name: nominal[name] for name in values} == values
     assert nominal["hysteresis_1"] == 0.0
     told = with_parameters(robot, ("chamber_angle_2", "hose_3"), (0.02, 0.1))
-    assert dict(told.pressure_chain.values)["chamber_angle_2"] == 0.02
-    assert dict(told.pressure_chain.values)["hose_3"] == 0.1
-    assert dict(told.pressure_chain.values)["hysteresis_2"] == 0.4
+    expected = {"chamber_angle_2": 0.02, "hose_3": 0.1, "hysteresis_2": 0.4}
+    assert expected.items() <= dict(told.pressure_chain.values).items()
 
 
 def chained_with(values):
@@ -421,9 +417,7 @@ def test_a_motion_tells_the_chain_its_model_moved_with():
     truth = {"hose_1": 0.6, "hose_2": 0.4, "chamber_angle_2": 0.05, "marker_offset_x": 1e-3}
     robot = load_robot("licher2025").replace(pressure_chain=parts)
     true = robot.replace(pressure_chain={**parts, "values": truth}).scaled(bending=0.95)
-    times = np.arange(210) / 70.0
-    faded = np.minimum(times, 1.0)[:, None]
-    inputs = 3e4 * faded * (1.0 + 0.8 * np.sin(2.0 * np.pi * np.outer(times, (0.7, 1.1, 1.6))))
+    inputs = swinging(np.arange(210) / 70.0)
     found = identify_chain(robot, recorded_tips(true, inputs, 1 / 70, 4), 4)
     values = dict(zip(found.names, found.values, strict=True))
     widths = dict(zip(found.names, found.intervals, strict=True))
@@ -441,9 +435,7 @@ def test_play_is_found_at_the_limit_of_what_stops_can_weigh():
     parts = {"hysteresis_radii": (1000.0,)}
     robot = load_robot("licher2025").replace(pressure_chain=parts)
     true = robot.replace(pressure_chain={**parts, "values": {"hysteresis_1": 1.2}})
-    times = np.arange(60) / 30.0
-    faded = np.minimum(times, 1.0)[:, None]
-    inputs = 3e4 * faded * (1.0 + 0.8 * np.sin(2.0 * np.pi * np.outer(times, (0.7, 1.1, 1.6))))
+    inputs = swinging(np.arange(60) / 30.0)
     found = identify_chain(robot, recorded_tips(true, inputs, 1 / 30, 3), 3)
     weights = dict(zip(found.names, found.values, strict=True))
     assert "hysteresis_1" in weights
@@ -456,24 +448,18 @@ def test_the_stages_write_a_chain_beside_the_rods_numbers():
     robot = load_robot("licher2025").replace(pressure_chain={"marker_offset": True})
     true = with_parameters(robot, ("marker_offset_y",), (1e-3,)).scaled(damping=1.2)
     times = np.arange(70) / 70.0
-    inputs = (
-        3e4
-        * np.minimum(3.0 * times, 1.0)[:, None]
-        * (1.0 + 0.8 * np.sin([[9], [7], [5]] * times).T)
-    )
+    swing = 1.0 + 0.8 * np.sin(np.outer(times, (9, 7, 5)))
+    inputs = 3e4 * np.minimum(3.0 * times, 1.0)[:, None] * swing
     blank = Recording(inputs, {}, 1 / 70)
     recording = replace(blank, outputs=in_motion(true, blank, groups_of(true)[:1], 10))
     motion = Samples("a bag", np.zeros(70, np.int64), recording, None)
     found = _of_chain(Identified(robot), motion)
-    assert dict(found.robot.pressure_chain.values)["marker_offset_y"] == pytest.approx(
-        1e-3, rel=0.01
-    )
+    values = dict(found.robot.pressure_chain.values)
+    assert values["marker_offset_y"] == pytest.approx(1e-3, rel=0.01)
     relaxation = found.found["bending_relaxation_time"]
     assert relaxation.value == pytest.approx(1.2 * 0.005, rel=0.02)
     assert found.not_excited == ()
-    assert _of_chain(Identified(robot), None).not_excited == tuple(
-        f"marker_offset_{a}" for a in "xyz"
-    )
+    assert _of_chain(Identified(robot), None).not_excited == (*marker(np.zeros(3)),)
 
 
 def test_a_marker_is_not_looked_for_without_the_tips_pose(robot, model):

@@ -39,12 +39,10 @@ def recording_of(robot, configurations, values):
         rows["middle position"].append(pose[:3, 3] + pose[:3, :3] @ offset)
         rows["tip position"].append(rod.tip_pose(state)[:3, 3])
     draw = np.random.default_rng(0)
-    noisy = {
-        name: np.array(found) @ turn.T
-        + made.position
-        + NOISE * draw.standard_normal((len(found), 3))
-        for name, found in rows.items()
-    }
+    noisy = {}
+    for name, found in rows.items():
+        noise = NOISE * draw.standard_normal((len(found), 3))
+        noisy[name] = np.array(found) @ turn.T + made.position + noise
     return Recording(np.array(configurations), noisy)
 
 

@@ -53,19 +53,14 @@ def test_the_service_of_transitions_calls_what_it_is_told_to_call(node):
 def test_an_executor_asks_a_group_before_it_touches_what_is_in_it():
     """Our mailbox takes messages itself, and its group says no."""
     for name in ("can_execute", "beginning_execution"):
-        assert list(inspect.signature(getattr(CallbackGroup, name)).parameters) == [
-            "self",
-            "entity",
-        ]
+        takes = inspect.signature(getattr(CallbackGroup, name)).parameters
+        assert list(takes) == ["self", "entity"]
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "rclpy.impl.implementation_singleton:rclpy_implementation.WaitSet.no_such",
-        "rclpy.no_such_module:Thing.name",
-    ],
-)
+NO_NAME = "rclpy.impl.implementation_singleton:rclpy_implementation.WaitSet.no_such"
+
+
+@pytest.mark.parametrize("place", [NO_NAME, "rclpy.no_such_module:Thing.name"])
 def test_a_name_that_is_not_there_is_told(monkeypatch, place):
     monkeypatch.setattr(rclpy_release, "_ATTRIBUTES", (place,))
     monkeypatch.setattr(rclpy_release, "_SET_BY", {"_gone": "rclpy.node:Node.__init__"})

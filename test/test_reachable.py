@@ -32,16 +32,8 @@ def started():
     """Commands, studies, claims of papers, examples, launch files, `python -m` of a page, what
     papers declare."""
     found = {*COMMANDS, *map(module_of, study_files().values())}
-    for group in (
-        "softcr.commands",
-        "softcr.kernels",
-        "softcr.kinds",
-        "softcr.models",
-        "softcr.names",
-        "softcr.nodes",
-        "softcr.reports",
-    ):
-        found |= {point.module for point in entry_points(group=group)}
+    for kind in ("commands", "kernels", "kinds", "models", "names", "nodes", "reports"):
+        found |= {point.module for point in entry_points(group=f"softcr.{kind}")}
     found |= {f"{point.value}.claims" for point in entry_points(group="softcr.studies")}
     for folder in ("examples", "launch", "docs"):
         for path in ROOT.glob(f"{folder}/**/*.py"):

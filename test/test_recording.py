@@ -14,30 +14,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.bags import CHAMBERS, QOS, TYPESTORE, joint_state
+from kit.processes import until
 from kit.refusals import one_line
 from mcap.reader import make_reader
-from rosbags.interfaces import (
-    Qos,
-    QosDurability,
-    QosHistory,
-    QosLiveliness,
-    QosReliability,
-    QosTime,
-)
+from rosbags.interfaces import QosReliability, QosTime
 from rosbags.rosbag2 import Reader
-from rosbags.typesys import Stores, get_typestore
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.recording import BagRecording, RecordedTopic, RecordingStatistics
 
-TYPESTORE = get_typestore(Stores.ROS2_JAZZY)
-SENSOR_DATA = Qos(
-    QosHistory.KEEP_LAST, 5, QosReliability.BEST_EFFORT, QosDurability.VOLATILE,
-    QosTime(0, 0), QosTime(0, 0), QosLiveliness.AUTOMATIC, QosTime(0, 0), False,
-)  # fmt: skip
+SENSOR_DATA = QOS._replace(reliability=QosReliability.BEST_EFFORT)
 PRESSURE = RecordedTopic("/pressure/state", "sensor_msgs/msg/JointState", SENSOR_DATA)
+WRENCH = "force_torque/wrench"
 POSE = RecordedTopic("/mocap/tip/pose", "geometry_msgs/msg/PoseStamped", SENSOR_DATA)
 
 # what a test process of its own needs to write messages of 1 kB into a bag at argv[1]
@@ -57,14 +48,7 @@ def write(count):
 
 
 def pressure_payload(second: int) -> bytes:
-    types = TYPESTORE.types
-    time = types["builtin_interfaces/msg/Time"](sec=second, nanosec=5)
-    header = types["std_msgs/msg/Header"](stamp=time, frame_id="base")
-    empty = np.array([])
-    message = types[PRESSURE.type](
-        header=header, name=["a", "b"], position=empty, velocity=empty,
-        effort=np.array([1e3 * second, -0.5]),
-    )  # fmt: skip
+    message = joint_state(10**9 * second + 5, [1e3 * second, -0.5, 0.0])
     return bytes(TYPESTORE.serialize_cdr(message, PRESSURE.type))
 
 
@@ -75,11 +59,6 @@ def record(directory: Path, count: int = 20) -> list[bytes]:
         recording.write(PRESSURE.name, 10**9 * second + 7, payload)
     assert recording.close() == RecordingStatistics(count, waiting=0, lost=0, failure=None)
     return payloads
-
-
-def wait_until_recorded(recording: BagRecording, count: int) -> None:
-    while recording.statistics.recorded < count:
-        time.sleep(0.001)
 
 
 def run_process(body: str, bag: Path) -> subprocess.Popen:
@@ -99,9 +78,9 @@ def test_messages_come_back_as_they_went_in(tmp_path):
     assert [message.time for message in messages] == [10**9 * k + 7 for k in range(20)]
     assert bag.damage is None
     decoded = messages[3].decode()
-    assert decoded.header.stamp.sec == 3
-    assert decoded.name == ["a", "b"]
-    np.testing.assert_array_equal(decoded.effort, [3e3, -0.5])
+    assert (decoded.header.stamp.sec, decoded.header.stamp.nanosec) == (3, 5)
+    assert decoded.name == CHAMBERS
+    np.testing.assert_array_equal(decoded.effort, [3e3, -0.5, 0.0])
 
 
 def test_the_bag_is_what_rosbag2_expects(tmp_path):
@@ -226,7 +205,8 @@ def chunked_file(request, tmp_path_factory) -> Path:
     for number in range(200):
         recording.write(PRESSURE.name, number, number.to_bytes(4, "little"))
         if number % 40 == 39:
-            wait_until_recorded(recording, number + 1)
+            while recording.statistics.recorded <= number:
+                time.sleep(0.001)
     recording.close()
     return directory / "bag.mcap"
 
@@ -340,10 +320,7 @@ def publisher_of(node, topic: str):
     from softcr_runtime.wire.topics import TOPICS, qos
 
     publisher = node.create_publisher(TOPICS[topic].message_class(), topic, qos(topic))
-    deadline = time.monotonic() + 10.0
-    while publisher.get_subscription_count() == 0:
-        assert time.monotonic() < deadline, f"nobody subscribes {topic}"
-        time.sleep(0.01)
+    until(publisher.get_subscription_count, f"a subscription of {topic}", 10.0)
     return publisher
 
 
@@ -351,7 +328,7 @@ def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
     from softcr_runtime.wire.messages import pressures_to_message, wrench_to_message
 
     commands = publisher_of(recorder, "pressure/command")
-    wrenches = publisher_of(recorder, "force_torque/wrench")
+    wrenches = publisher_of(recorder, WRENCH)
     recorder.trigger_activate()
     before = time.time_ns()
     for number in range(1, 51):
@@ -362,7 +339,7 @@ def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
     recorder.trigger_cleanup()
     bag = Bag(tmp_path / "bag")
     assert bag.damage is None
-    messages = list(bag.messages("pressure/command", "force_torque/wrench"))
+    messages = list(bag.messages("pressure/command", WRENCH))
     sent = [m.decode() for m in messages if m.topic == "/pressure/command"]
     assert [message.effort.tolist() for message in sent] == [[k, 0.5] for k in range(1, 51)]
     assert bag.topics["/force_torque/wrench"].count == 50
@@ -379,19 +356,24 @@ def test_the_node_records_what_was_on_the_wire(recorder, tmp_path):
         assert offered.deadline == QosTime(0, round(2e9 / 70))
 
 
-def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, tmp_path):
+def written(recorder, tmp_path, received):
+    """The wrenches of a bag, in order, of which this node heard these, stamped 1, 2, ... [ns]."""
     from softcr_runtime.blocks.sample import Sample
     from softcr_runtime.wire.messages import wrench_to_message
 
-    now = time.time_ns()
-    received = [now, now - 100_000_000, now - 100_000_000, now + 10_000_000]
     letters = [
-        Sample("force_torque/wrench", moment, cdr_of(wrench_to_message(np.full(6, k), k)), 0.0)
+        Sample(WRENCH, moment, cdr_of(wrench_to_message(np.full(6, k), k)), 0.0)
         for k, moment in enumerate(received, 1)
     ]
     recorder._write(recorder._recording, letters)
     recorder.trigger_cleanup()
-    messages = list(Bag(tmp_path / "bag").messages("force_torque/wrench"))
+    return list(Bag(tmp_path / "bag").messages(WRENCH))
+
+
+def test_messages_of_a_topic_keep_their_order_whatever_the_clocks_say(recorder, tmp_path):
+    now = time.time_ns()
+    received = [now, now - 100_000_000, now - 100_000_000, now + 10_000_000]
+    messages = written(recorder, tmp_path, received)
     assert [header_stamp(message.payload) for message in messages] == [1, 2, 3, 4]
     times = [message.time for message in messages]
     assert times == sorted(set(times))
@@ -402,9 +384,8 @@ def test_in_lockstep_the_recorder_lives_in_the_time_of_clock(recorder, monkeypat
     from softcr_runtime.blocks.sample import Sample
     from softcr_runtime.wire.messages import clock_to_message
 
-    monkeypatch.setattr(
-        recorder, "settings", recorder.settings.model_copy(update={"mode": "lockstep"})
-    )
+    settings = recorder.settings.model_copy(update={"mode": "lockstep"})
+    monkeypatch.setattr(recorder, "settings", settings)
     assert recorder.present() == 0
     clock = Sample("/clock", time.time_ns(), cdr_of(clock_to_message(12_000_000_345)), 0.0)
     recorder._write(recorder._recording, [clock])
@@ -428,21 +409,12 @@ def test_a_recorder_tells_of_itself_before_it_is_configured(tmp_path):
 @pytest.mark.parametrize("step", [5.0, -5.0])
 def test_times_in_a_bag_go_on_when_the_system_clock_is_set(recorder, tmp_path, monkeypatch, step):
     """Half of what arrived between two looks was received before the clock was set."""
-    from softcr_runtime.blocks.sample import Sample
-    from softcr_runtime.wire.messages import wrench_to_message
-
     now = time.time_ns
     received = [now() + k * 10_000_000 for k in range(-3, 1)]
     shift = round(1e9 * step)
     monkeypatch.setattr(time, "time_ns", lambda: now() + shift)
     stamps = [*received[:2], *(moment + shift for moment in received[2:])]
-    letters = [
-        Sample("force_torque/wrench", moment, cdr_of(wrench_to_message(np.full(6, k), k)), 0.0)
-        for k, moment in enumerate(stamps, 1)
-    ]
-    recorder._write(recorder._recording, letters)
-    recorder.trigger_cleanup()
-    times = [message.time for message in Bag(tmp_path / "bag").messages("force_torque/wrench")]
+    times = [message.time for message in written(recorder, tmp_path, stamps)]
     assert times == pytest.approx(received, abs=1e6)
 
 
@@ -455,15 +427,14 @@ def test_the_node_ends_when_the_disk_refuses(recorder, tmp_path, monkeypatch):
 
     ended = threading.Event()
     recorder.on_finalized = ended.set
-    wrenches = publisher_of(recorder, "force_torque/wrench")
+    wrenches = publisher_of(recorder, WRENCH)
     recorder.trigger_activate()
     monkeypatch.setattr("softcr_runtime.bags.recording._AppendedFile.commit", refuse)
     wrenches.publish(wrench_to_message(np.arange(6.0), 1))
     assert ended.wait(10.0)
-    level, line = recorder._diagnostic_report().level, recorder._diagnostic_report().message
-    assert level == ERROR
-    assert line == recorder.failure
-    assert f"recording to {tmp_path / 'bag'} stopped: No space left on device" in line
+    report = recorder._diagnostic_report()
+    assert (report.level, report.message) == (ERROR, recorder.failure)
+    assert f"recording to {tmp_path / 'bag'} stopped: No space left on device" in report.message
 
 
 def test_a_bag_that_cannot_be_made_is_refused_by_configure(recorder, capfd):

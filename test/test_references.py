@@ -21,8 +21,6 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import load_robot
 from softcr_models.rod.cosserat_rod import CosseratRod
 
-SmallModel = LinearModel
-
 
 def ramp(rows: int = 11) -> SampledReference:
     steps = np.arange(rows, dtype=float)
@@ -62,7 +60,7 @@ def test_tips_must_be_known():
 
 
 def test_setpoint_is_the_equilibrium_for_ever():
-    model, pressures = SmallModel(), np.array([45e3, 25e3, 15e3])
+    model, pressures = LinearModel(), np.array([45e3, 25e3, 15e3])
     window = setpoint(model, pressures, PERIOD).window(17.3, 5)
     state = model.equilibrium(pressures, None)
     assert np.allclose(window.states, state)
@@ -73,7 +71,7 @@ def test_setpoint_is_the_equilibrium_for_ever():
 
 @pytest.mark.parametrize("kind", ["circle", "chirp_circle", "trajectory"])
 def test_moving_references_obey_the_model_from_a_vented_start(kind):
-    model = SmallModel()
+    model = LinearModel()
     source = ReferenceSettings(kind=kind, duration=3.0).source(model, PERIOD)
     assert source.duration == pytest.approx(3.0)
     assert np.allclose(source.states[0], model.equilibrium(np.zeros(3), None))
@@ -126,7 +124,7 @@ def test_sines_hold_their_frequencies_bounds_and_phase_shift():
 
 
 def test_tip_circle_knows_the_tip_only():
-    model, times = SmallModel(), signals.time_grid(4.0, PERIOD)
+    model, times = LinearModel(), signals.time_grid(4.0, PERIOD)
     source = tip_circle(model, times, np.array([0.0, 0.0, 0.1]), 0.02, 0.5, 1.0)
     assert source.states is None
     assert np.allclose(source.tip_positions[0], 0.0)
@@ -139,11 +137,11 @@ def test_tip_circle_knows_the_tip_only():
 @pytest.mark.parametrize("bad", [[[1e3, 1e3]], [[np.nan, 0, 0]], [1e3, 1e3, 1e3]])
 def test_pressures_must_fit_the_robot(bad):
     with pytest.raises(UserError, match="reference: pressure trajectory"):
-        pressure_trajectory(SmallModel(), bad, PERIOD)
+        pressure_trajectory(LinearModel(), bad, PERIOD)
 
 
 def test_a_model_that_fails_is_told_with_time_and_pressures():
-    class Failing(SmallModel):
+    class Failing(LinearModel):
         def rollout(self, state, pressures, parameters, dt):
             states = super().rollout(state, pressures, parameters, dt)
             states[:, 5:] = np.nan
@@ -159,26 +157,18 @@ def write_csv(path, header, rows):
 
 
 def test_csv_of_pressures_is_simulated(tmp_path):
-    model = SmallModel()
+    model = LinearModel()
     rows = [(0.5, 1e3, 0, 0), (0.7, 2e3, 0, 0), (1.5, 2e3, 1e3, 0)]
     path = write_csv(tmp_path / "p.csv", "time,pressure_1,pressure_2,pressure_3", rows)
     source = from_file(model, path, 0.1)
-    expected = pressure_trajectory(
-        model,
-        np.stack(
-            [
-                np.interp(np.arange(11) * 0.1, [0, 0.2, 1.0], column)
-                for column in ([1e3, 2e3, 2e3], [0, 0, 1e3], [0, 0, 0])
-            ],
-            axis=1,
-        ),
-        0.1,
-    )
+    columns = ([1e3, 2e3, 2e3], [0, 0, 1e3], [0, 0, 0])
+    levels = [np.interp(np.arange(11) * 0.1, [0, 0.2, 1.0], column) for column in columns]
+    expected = pressure_trajectory(model, np.stack(levels, axis=1), 0.1)
     assert np.allclose(source.states, expected.states)
 
 
 def test_csv_of_tips_and_npz_of_states(tmp_path):
-    model = SmallModel()
+    model = LinearModel()
     path = write_csv(tmp_path / "t.csv", "time, tip_x, tip_y, tip_z", [(0, 0, 0, 1), (1, 2, 0, 1)])
     source = from_file(model, path, 0.25)
     assert np.allclose(source.tip_positions[:, 0], [0, 0.5, 1, 1.5, 2])
@@ -208,7 +198,7 @@ def test_bad_csv_gets_one_clear_line(tmp_path, content, message):
     path = tmp_path / "bad.csv"
     path.write_text(content)
     with one_line(message) as caught:
-        from_file(SmallModel(), path, PERIOD)
+        from_file(LinearModel(), path, PERIOD)
     assert str(path) in str(caught.value)
 
 
@@ -216,7 +206,7 @@ def test_bad_csv_gets_one_clear_line(tmp_path, content, message):
 def test_unreadable_files_get_one_clear_line(tmp_path, name):
     (tmp_path / "broken.npz").write_bytes(b"PK not a zip")
     with one_line(name):
-        from_file(SmallModel(), tmp_path / name, PERIOD)
+        from_file(LinearModel(), tmp_path / name, PERIOD)
 
 
 def test_circle_of_the_rod_is_feasible_and_nearly_a_circle_when_slow():

@@ -19,6 +19,18 @@ UNTESTED = STATION.model_copy(update={"arming_test": False})
 POLE = STATION.gains.proportional
 
 
+def _shown(bench, changed):
+    """From now on the sensors show other voltages than those of the pressures."""
+    honest = bench.bus.exchange
+
+    def exchange(volts):
+        sample = honest(volts)
+        sample.volts = changed(sample.volts)
+        return sample
+
+    bench.bus.exchange = exchange
+
+
 def regulated(errors=None, station=UNTESTED):
     return DrivenBench(station, errors)
 
@@ -44,15 +56,10 @@ def test_the_chambers_follow_their_setpoint_with_the_pole_of_the_station_file():
 
 
 @pytest.mark.parametrize(
-    "errors",
-    [
-        ChamberErrors(fill_gain=1.03),
-        ChamberErrors(fill_gain=0.97, lag=0.02),
-        ChamberErrors(leak=0.3),
-    ],
+    "errors", [{"fill_gain": 1.03}, {"fill_gain": 0.97, "lag": 0.02}, {"leak": 0.3}]
 )
 def test_regulators_that_are_a_little_wrong_do_not_vent(errors):
-    bench = regulated(errors).live(10.0, wave, enable=True)
+    bench = regulated(ChamberErrors(**errors)).live(10.0, wave, enable=True)
     assert bench.decision.enabled
     assert not any("fault" in reason for reason in bench.reasons)
 
@@ -91,15 +98,7 @@ def test_a_regulator_that_fails_is_seen_and_the_air_goes_off(fault):
 def test_a_sensor_that_lies_moves_no_air_and_is_seen(lie, cause):
     bench = regulated().live(3.0, lambda now: 6e4, enable=True)
     assert bench.decision.enabled
-    honest = bench.bus.exchange
-
-    def lying(volts):
-        sample = honest(volts)
-        sample.volts = sample.volts.copy()
-        sample.volts[0] = lie(sample.volts[0])
-        return sample
-
-    bench.bus.exchange = lying
+    _shown(bench, lambda volts: np.array([lie(volts[0]), *volts[1:]]))
     bench.live(0.6, lambda now: 6e4)
     assert not bench.decision.enabled
     assert cause in bench.decision.cause
@@ -136,10 +135,8 @@ def test_a_regulator_that_would_stay_full_or_is_out_of_range_is_refused():
     content["terminals"][2] = {"name": "EL4004"}
     with pytest.raises(ValueError, match=r"20.0 lies beyond the 10 V of EL4004"):
         Station.model_validate(content)
-    small = _station(range=8e4)
-    with pytest.raises(
-        UserError, match=r"valve.range 80 kPa is below the highest command, 100 kPa"
-    ):
+    small, line = _station(range=8e4), "valve.range 80 kPa is below the highest command, 100 kPa"
+    with pytest.raises(UserError, match=line):
         regulated(station=small)
     with pytest.raises(UserError, match="its valves are pressure regulators"):
         _ = STATION.flow_valve
@@ -164,14 +161,7 @@ def test_the_arming_test_commands_each_regulator_and_then_it_is_enabled():
 
 
 def _swapped(bench):
-    honest = bench.bus.exchange
-
-    def exchange(volts):
-        sample = honest(volts)
-        sample.volts = sample.volts[[1, 0, 2]]
-        return sample
-
-    bench.bus.exchange = exchange
+    _shown(bench, lambda volts: volts[[1, 0, 2]])
 
 
 def _closed(bench):

@@ -132,9 +132,8 @@ def lived(
         entries.append(Entry(TICKS, stamp, cdr_of(told)))
         values = {"settings": setting_values(block.settings), "block": ESTIMATOR}
         report = DiagnosticReport("estimator: loop", 0, "", ROBOT.name, values)
-        entries.append(
-            Entry("/diagnostics", stamp, cdr_of(diagnostics_to_message([report], stamp)))
-        )
+        told = cdr_of(diagnostics_to_message([report], stamp))
+        entries.append(Entry("/diagnostics", stamp, told))
     return sorted(entries, key=lambda entry: entry.time)
 
 
@@ -144,12 +143,10 @@ def write(directory: Path, entries, plugin=MCAP, version=9, compression=None) ->
     if compression:
         writer.set_compression(compression, CompressionFormat.ZSTD)
     with writer:
-        connections = {
-            topic: writer.add_connection(
-                f"/{topic.lstrip('/')}", TOPICS[topic].type, typestore=TYPESTORE
-            )
-            for topic in dict.fromkeys(entry.topic for entry in entries)
-        }
+        connections = {}
+        for topic in dict.fromkeys(entry.topic for entry in entries):
+            kind = f"/{topic.lstrip('/')}", TOPICS[topic].type
+            connections[topic] = writer.add_connection(*kind, typestore=TYPESTORE)
         for entry in entries:
             writer.write(connections[entry.topic], entry.time, entry.payload)
     return directory
@@ -184,9 +181,8 @@ def test_what_the_estimator_told_brings_its_bits_back(tmp_path, estimator, tips,
     entries = lived(estimator, tips, unpaired, left_out, delay=jitter.__getitem__)
     content = replayed(write(tmp_path / "bag", entries))
     count = 90 - len(left_out)
-    assert content["estimates"] == {
-        "recorded": count, "replayed": count, "compared": count, "identical": count,
-    }  # fmt: skip
+    names = ("recorded", "replayed", "compared", "identical")
+    assert content["estimates"] == dict.fromkeys(names, count)
     assert rods(tmp_path / "bag-replay") == rods(tmp_path / "bag")
     assert content["notes"] == ["settings of the estimator are from its diagnostics"]
 
@@ -224,13 +220,10 @@ def simulated(tmp_path_factory) -> dict[str, Path]:
         results = tmp_path_factory.mktemp(name)
         mode = "lockstep" if name == "lockstep" else "wall"
         # in 0.7 ms nobody looks at all of 640 candidates
-        options = {
-            "hurried": ("--controller.population", "640", "--controller.budget", "0.05")
-        }.get(name, ())
+        hurried = ("--controller.population", "640", "--controller.budget", "0.05")
+        options = ("--mode", mode, *(hurried if name == "hurried" else ()))
         with starvation() if name == "starved" else nullcontext():
-            directories[name] = simulate(
-                results, "--mode", mode, *options, with_priorities=name != "starved"
-            )
+            directories[name] = simulate(results, *options, with_priorities=name != "starved")
     return directories
 
 
@@ -332,9 +325,8 @@ def test_a_run_with_late_answers_comes_back_to_the_bit(tmp_path, controller):
     assert again.command_difference_kpa.max == 0.0
     # the newest estimate waits until the one before is answered, a period at most: with 2 ms of the
     # estimator and 20 ms of computing answers are up to 36 ms old, so plans begin three ticks later
-    topic, kept = "pressure/plan", codec("pressure/plan", Expected(tuple(ROBOT.chamber_names)))
-    delays = []
-    for message in Bag(tmp_path / "again").messages(topic):
+    kept, delays = codec("pressure/plan", Expected(tuple(ROBOT.chamber_names))), []
+    for message in Bag(tmp_path / "again").messages("pressure/plan"):
         stamp = header_stamp(message.payload)
         due = kept.decode(message.decode()).due
         delays.append((due[0] - stamp) * 1e-9 / PERIOD)
@@ -344,33 +336,27 @@ def test_a_run_with_late_answers_comes_back_to_the_bit(tmp_path, controller):
 # --- joining without word from the estimator -----------------------------------------------------
 
 
+def recorded_at(topic, *stamps):
+    """Samples of pressures that were recorded in this order of their stamps [10 ms]."""
+    payloads = [cdr_of(pressures_to_message([0.0], ["a"], 10_000_000 * t)) for t in stamps]
+    kind = f"/{topic}", TOPICS[topic].type
+    messages = (BagMessage(*kind, k, payload) for k, payload in enumerate(payloads))
+    return RecordedSamples({topic: messages}, {topic: lambda message: None})
+
+
 def test_samples_that_were_recorded_out_of_order_are_found():
-    topic, stamps = "pressure/state", [k * 10_000_000 for k in (1, 2, 13, 3, 4, 7, 6, 5, 8, 60, 61)]
-    messages = (
-        BagMessage(
-            f"/{topic}", TOPICS[topic].type, k, cdr_of(pressures_to_message([0.0], ["a"], t))
-        )
-        for k, t in enumerate(stamps)
-    )
-    store = RecordedSamples({topic: messages}, {topic: lambda message: None})
-    asked = [k * 10_000_000 for k in range(1, 70)]
-    found = [stamp for stamp in asked if store.at(topic, stamp) is not None]
+    stamps = (1, 2, 13, 3, 4, 7, 6, 5, 8, 60, 61)
+    store = recorded_at(PRESSURES, *stamps)
+    found = [k for k in range(1, 70) if store.at(PRESSURES, 10_000_000 * k) is not None]
     assert found == sorted(stamps)
 
 
 def test_the_samples_between_two_stamps_are_found_each_once_in_their_order():
-    topic, stamps = SENT, [k * 10_000_000 for k in (1, 3, 2, 5, 5, 4, 7, 90)]
-    messages = (
-        BagMessage(
-            f"/{topic}", TOPICS[topic].type, k, cdr_of(pressures_to_message([0.0], ["a"], t))
-        )
-        for k, t in enumerate(stamps)
-    )
-    store = RecordedSamples({topic: messages}, {topic: lambda message: None})
-    assert store.stamps(topic, 20_000_000, 50_000_000) == [20_000_000, 30_000_000, 40_000_000,
-                                                           50_000_000]  # fmt: skip
-    assert store.stamps(topic, 60_000_000, 69_000_000) == []
-    assert store.stamps(topic, 70_000_000, 10**12) == [70_000_000, 900_000_000]
+    store = recorded_at(SENT, 1, 3, 2, 5, 5, 4, 7, 90)
+    between = [[10_000_000 * k for k in each] for each in ([2, 3, 4, 5], [7, 90])]
+    assert store.stamps(SENT, 20_000_000, 50_000_000) == between[0]
+    assert store.stamps(SENT, 60_000_000, 69_000_000) == []
+    assert store.stamps(SENT, 70_000_000, 10**12) == between[1]
 
 
 class Collector(BlockBase):
@@ -423,9 +409,8 @@ def test_ticks_that_had_little_time_come_back_to_the_bit():
         return ControllerBlock(ROBOT, ControllerBlock.settings_of(given))
 
     block = made()
-    state = block.model.equilibrium(
-        np.zeros(3), np.array([each.nominal for each in block.model.parameters])
-    )
+    nominal = np.array([each.nominal for each in block.model.parameters])
+    state = block.model.equilibrium(np.zeros(3), nominal)
     tips = np.tile((0.02, 0.01, 0.12), (14, 1))
     values = {
         "estimate/rod": lambda stamp: StateEstimate(state, {}, inputs=np.zeros(3)),
@@ -487,19 +472,13 @@ def run_entries(estimator, tips) -> list[Entry]:
     return lived(estimator, tips, unpaired={7, 8, 30}, left_out={50})
 
 
-@pytest.mark.parametrize(
-    ("plugin", "version", "compression"),
-    [
-        (MCAP, 8, None),
-        (MCAP, 9, None),
-        (MCAP, 9, CompressionMode.FILE),
-        (MCAP, 9, CompressionMode.STORAGE),
-        (SQLITE, 8, None),
-        (SQLITE, 9, None),
-        (SQLITE, 9, CompressionMode.FILE),
-        (SQLITE, 9, CompressionMode.MESSAGE),
-    ],
-)
+MODES = {MCAP: CompressionMode.STORAGE, SQLITE: CompressionMode.MESSAGE}
+WRITTEN = [(plugin, version, None) for plugin in MODES for version in (8, 9)]
+WRITTEN += [(plugin, 9, CompressionMode.FILE) for plugin in MODES]
+WRITTEN += [(plugin, 9, mode) for plugin, mode in MODES.items()]
+
+
+@pytest.mark.parametrize(("plugin", "version", "compression"), WRITTEN)
 def test_bags_of_ros_tools_read_the_same(tmp_path, run_entries, plugin, version, compression):
     bag = write(tmp_path / "bag", run_entries, plugin, version, compression)
     assert Bag(bag).damage is None
@@ -548,16 +527,10 @@ def write_as_rosbag2(directory: Path, entries, version: int, compress=lambda dat
             database.execute(f"INSERT INTO topics VALUES({places})", values[: places.count("?")])
         for entry in entries:
             values = (topics.index(entry.topic) + 1, entry.time, compress(entry.payload))
-            database.execute(
-                "INSERT INTO messages(topic_id, timestamp, data) VALUES(?,?,?)", values
-            )
+            database.execute("INSERT INTO messages VALUES(NULL,?,?,?)", values)
     path = f"{directory.name}/run_0.db3" if version <= 3 else "run_0.db3"
-    about = {
-        "version": version,
-        "storage_identifier": "sqlite3",
-        "relative_file_paths": [path],
-        "message_count": len(entries),
-    }
+    about = {"version": version, "storage_identifier": "sqlite3"}
+    about |= {"relative_file_paths": [path], "message_count": len(entries)}
     (directory / "metadata.yaml").write_text(yaml.safe_dump({"rosbag2_bagfile_information": about}))
     return directory
 
@@ -611,9 +584,8 @@ def test_a_bag_split_in_files_is_one_bag(tmp_path, run_entries, plugin, finished
     whole.mkdir()
     parts, size = [], len(run_entries) // 11 + 1
     for number in range(11):  # file 10 comes after file 9, not after file 1
-        part = write(
-            tmp_path / f"part{number}", run_entries[size * number : size * (number + 1)], plugin
-        )
+        entries = run_entries[size * number : size * (number + 1)]
+        part = write(tmp_path / f"part{number}", entries, plugin)
         suffix = "mcap" if plugin is MCAP else "db3"
         (file,) = part.glob(f"*.{suffix}")
         parts.append(f"split_{number}.{suffix}")
@@ -685,47 +657,38 @@ def test_settings_come_from_the_run_or_it_is_said(tmp_path, estimator, tips):
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_two(tmp_path, run_entries, capsys, arguments, line):
-    bag = write(tmp_path / "bag", run_entries)
+    assert_refused(write(tmp_path / "bag", run_entries), capsys, line, *arguments)
+
+
+def assert_refused(bag, capsys, line, *arguments):
+    """In one line, and nothing is left."""
     assert cli.main(["replay", str(bag), *arguments]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert line in error
-    assert not (tmp_path / "bag-replay").exists()
+    assert not bag.with_name("bag-replay").exists()
 
 
 @pytest.mark.parametrize("missing", [PRESSURES, POSES])
 def test_a_bag_without_a_needed_topic_is_refused_by_name(tmp_path, run_entries, capsys, missing):
     bag = write(tmp_path / "bag", [entry for entry in run_entries if entry.topic != missing])
-    assert cli.main(["replay", str(bag)]) == 2
-    (error,) = capsys.readouterr().err.splitlines()
-    assert f"replay needs {missing}; it holds" in error
-
-
-def changed_entries(entries, change):
-    """The same with the values that the estimator told, or the topics of its records, changed."""
-    found = []
-    for each in entries:
-        if each.topic == TICKS:
-            message = TYPESTORE.deserialize_cdr(each.payload, TOPICS[TICKS].type)
-            node, records = records_from_message(message)
-            topics, records = change(node, records)
-            each = replace(each, payload=cdr_of(records_to_message(node, topics, records)))
-        found.append(each)
-    return found
+    assert_refused(bag, capsys, f"replay needs {missing}; it holds")
 
 
 def test_a_bag_whose_node_used_what_it_does_not_take_is_refused_in_one_line(
     tmp_path, run_entries, capsys
 ):
     """As an estimator did that heard commands, or a controller that joined pressures itself."""
-
-    def hearing_commands(node, records):
-        used = [replace(r, used=r.used | {"pressure/command": (5, 5)}) for r in records if r.used]
-        return [PRESSURES, POSES, "pressure/command"], used
-
-    bag = write(tmp_path / "bag", changed_entries(run_entries, hearing_commands))
-    assert cli.main(["replay", str(bag)]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "the estimator used pressure/command, which today's does not take" in line
+    entries, command = [], "pressure/command"
+    for each in run_entries:
+        if each.topic == TICKS:
+            message = TYPESTORE.deserialize_cdr(each.payload, TOPICS[TICKS].type)
+            node, records = records_from_message(message)
+            used = [replace(r, used=r.used | {command: (5, 5)}) for r in records if r.used]
+            told = records_to_message(node, [PRESSURES, POSES, command], used)
+            each = replace(each, payload=cdr_of(told))
+        entries.append(each)
+    line = f"the estimator used {command}, which today's does not take"
+    assert_refused(write(tmp_path / "bag", entries), capsys, line)
 
 
 def test_samples_that_the_recorder_lost_are_counted(tmp_path, run_entries):
@@ -743,10 +706,8 @@ def test_a_topic_of_another_type_is_refused_by_name(tmp_path, run_entries, capsy
         for topic, type_ in ((POSES, kind), (PRESSURES, TOPICS[PRESSURES].type)):
             connection = writer.add_connection(f"/{topic}", type_, typestore=TYPESTORE)
             writer.write(connection, 1, run_entries[0].payload)
-    assert cli.main(["replay", str(bag)]) == 2
-    assert f"mocap/tip/pose is {kind}, replay needs geometry_msgs/msg/PoseStamped" in (
-        capsys.readouterr().err
-    )
+    line = f"mocap/tip/pose is {kind}, replay needs geometry_msgs/msg/PoseStamped"
+    assert_refused(bag, capsys, line)
 
 
 def test_an_interrupted_replay_leaves_nothing(tmp_path, run_entries, monkeypatch):
@@ -760,8 +721,7 @@ def test_an_interrupted_replay_leaves_nothing(tmp_path, run_entries, monkeypatch
 
 
 def test_the_numbers_are_those_put_in(tmp_path):
-    messages = closed_loop(2.0)
-    moved = []
+    messages, moved = closed_loop(2.0), []
     for topic, stamp, message in messages:
         if topic == "estimate/tip/pose":
             p = message.pose.pose.position
@@ -818,9 +778,8 @@ def test_a_late_tick_comes_after_the_later_sample_that_it_used(known):
     estimator = Scripted("estimate", [(10, [], 10), (20, [("command", used)], 20)])
     controller = Scripted("command", [(10, [("estimate", 10)], 10), (25, [], 25),
                                       (20, [("estimate", 20)], 20)])  # fmt: skip
-    executor = ReplayExecutor(
-        {"estimator": lambda _: estimator, "controller": lambda _: controller}, SimpleNamespace()
-    )
+    blocks = {"estimator": lambda _: estimator, "controller": lambda _: controller}
+    executor = ReplayExecutor(blocks, SimpleNamespace())
     order = [(each.node, each.output.stamp) for each in executor.run()]
     assert sorted(order) == sorted([("estimate", 10), ("command", 10), ("command", 25),
                                     ("estimate", 20), ("command", 20)])  # fmt: skip
@@ -877,9 +836,8 @@ def test_a_live_estimator_runs_on_a_replayed_bag_and_on_the_same_again(simulated
 
     peer, received = Peer(), []
     overrides = [Parameter("use_sim_time", value=True)]
-    estimator = block_node_class(EstimatorBlock)(
-        context=peer.context, parameter_overrides=overrides
-    )
+    node_class = block_node_class(EstimatorBlock)
+    estimator = node_class(context=peer.context, parameter_overrides=overrides)
     peer.hear("estimate/rod", received.append, raw=True)
     peer.start()
     executor = SupervisedExecutor(estimator)

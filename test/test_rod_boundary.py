@@ -38,17 +38,11 @@ shapes = st.lists(st.integers(0, 150), max_size=3).map(tuple)
 @given(shape=shapes)
 def test_any_wrong_shape_of_any_argument_is_refused_by_name(shape):
     """These calls read and wrote memory of others, or returned finite numbers of nothing."""
-    right = {
-        "state": [(NX,)],
-        "inputs": [(b, levels, M) for b in range(151) for levels in range(2, 151)],
-        "parameters": [(3,)],
-    }
-    for name, allowed in right.items():
-        if shape not in allowed:
-            with pytest.raises(UserError, match=rf"RodPrediction\.rollout: {name} of shape"):
-                rolled(**{name: shape})
-            with pytest.raises(UserError, match=rf"RodPrediction\.rollout_tips: {name} of shape"):
-                rolled(**{name: shape}, tips=True)
+    inputs = [(b, levels, M) for b in range(151) for levels in range(2, 151)]
+    for name, allowed in {"state": [(NX,)], "inputs": inputs, "parameters": [(3,)]}.items():
+        for call in ("rollout", "rollout_tips") if shape not in allowed else ():
+            with pytest.raises(UserError, match=rf"RodPrediction\.{call}: {name} of shape"):
+                rolled(**{name: shape}, tips=call == "rollout_tips")
     for name, columns in (("states", NX), ("begin", M), ("end", M), ("parameters", 3)):
         if shape not in ((B, columns), (1, columns)):
             with pytest.raises(UserError, match=r"RodPrediction\.step: .* of shape .*allowed is"):
@@ -114,10 +108,8 @@ def test_signs_of_parameters(column, value, count):
 
 
 def test_no_mass_at_the_tip_is_allowed():
-    light = np.tile([NOMINAL[0], 0.0, 1.0], (9, 1))
-    assert np.isfinite(
-        MODEL.step(np.zeros((9, NX)), np.zeros((9, M)), np.zeros((9, M)), light, PERIOD)
-    ).all()
+    light, p = np.tile([NOMINAL[0], 0.0, 1.0], (9, 1)), np.zeros((9, M))
+    assert np.isfinite(MODEL.step(np.zeros((9, NX)), p, p, light, PERIOD)).all()
 
 
 @pytest.mark.parametrize("values", [np.zeros(NX, complex), np.full(NX, "1"), [[1.0], [1.0, 2.0]]])
@@ -208,7 +200,6 @@ def test_retries_are_counted():
 
 
 def test_a_run_has_sub_steps():
+    x, p = np.zeros((1, NX)), np.zeros((1, M))
     with pytest.raises(UserError, match="substeps: 0 is not allowed: 1 or more"):
-        RodPrediction(ROD, substeps=0).step(
-            np.zeros((1, NX)), np.zeros((1, M)), np.zeros((1, M)), NOMINAL[None], PERIOD
-        )
+        RodPrediction(ROD, substeps=0).step(x, p, p, NOMINAL[None], PERIOD)

@@ -29,6 +29,7 @@ PULLS = [
     {"type": "tendon", "name": "taper", "angle": 2.0, "lever_arm": 0.012,
      "routing": {"kind": "tapered", "end_lever_arm": 0.006}},
 ]  # fmt: skip
+SIX = np.linspace(10e3, 40e3, 6)
 INPUTS = np.array([1e4, 2e4, 0.0, 1.5e4, 0.0, 5e3, 1.2, 0.8, 0.5])
 
 
@@ -60,13 +61,10 @@ def everything(intervals=2):
     robot = load_robot("two_segments")
     actuators = [each.model_dump() for each in robot.actuators] + PULLS
     limits = {"minimum": 0.0, "maximum": 10.0, "maximum_rate": 100.0}
-    robot = robot.replace(
-        actuators=actuators, tension_limits=limits, tendon_model="exact", pressure_chain=None
-    )
+    changed = {"actuators": actuators, "tension_limits": limits, "tendon_model": "exact"}
+    robot = robot.replace(**changed, pressure_chain=None)
     rod = CosseratRod(robot, intervals, bending_of_each_segment=True, tip_force=True)
-    force = {
-        f"tip_force_{axis}": value for axis, value in zip("xyz", (0.05, -0.08, 0.1), strict=True)
-    }
+    force = {"tip_force_x": 0.05, "tip_force_y": -0.08, "tip_force_z": 0.1}
     return case_of(rod, INPUTS, tip_mass=0.01, **force)
 
 
@@ -75,10 +73,8 @@ def motors(model, intervals=2):
     robot = load_robot("asl_trunk")
     if model == "exact":
         first, *others = (each.model_dump() for each in robot.actuators)
-        routing = {"kind": "tapered", "end_lever_arm": 0.015}
-        robot = robot.replace(
-            tendon_model=model, actuators=[{**first, "routing": routing}, *others]
-        )
+        first["routing"] = {"kind": "tapered", "end_lever_arm": 0.015}
+        robot = robot.replace(tendon_model=model, actuators=[first, *others])
     angles = np.array([0.9, -0.6, 0.3, 1.2, -0.2, 0.5])
     return case_of(CosseratRod(robot, intervals), angles)
 
@@ -106,9 +102,7 @@ CASES = {
     "8 intervals": lambda: case_of(CosseratRod(ROBOT, 8), PRESSURES),
     "payload": lambda: carrying(4),
     "stiffening": lambda: stiffening(4),
-    "stiffening, connector": lambda: stiffening(
-        3, load_robot("two_segments"), np.linspace(10e3, 40e3, 6)
-    ),
+    "stiffening, connector": lambda: stiffening(3, load_robot("two_segments"), SIX),
     "everything": everything,
     "motors": lambda: motors("constant"),
     "motors, exact tendons": lambda: motors("exact"),

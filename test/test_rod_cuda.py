@@ -156,18 +156,14 @@ def test_a_candidate_whose_result_is_not_finite_is_done_again_finer_or_nan(folde
     for tips in (False, True):
         expected = case.expected(tips, single=dtype is np.float32, substeps=1)
         limit = RodPrediction(case.rod, 1)._run(PERIOD).limits[0]
-        out = quick.rollout(
-            *case.arrays, PERIOD, substeps=1, tips=tips, dtype=dtype, largest_error=limit
-        )
+        given = {"substeps": 1, "tips": tips, "dtype": dtype, "largest_error": limit}
+        out = quick.rollout(*case.arrays, PERIOD, **given)
         lost = np.isnan(out).all(axis=(1, 2))
         assert (lost == np.isnan(out).any(axis=(1, 2))).all()  # all of a candidate or nothing
         assert not lost[0]
         assert lost[HOPELESS]
         first = out[0].copy()
-        precise.rollout(
-            *case.arrays, PERIOD, substeps=1, doublings=9, tips=tips, out=out, again=1, dtype=dtype,
-            largest_error=limit,
-        )  # fmt: skip
+        precise.rollout(*case.arrays, PERIOD, doublings=9, out=out, again=1, **given)
         assert (out[0] == first).all()
         hopeless = np.arange(5) == HOPELESS
         assert (np.isnan(out) == hopeless[:, None, None]).all()
@@ -177,10 +173,7 @@ def test_a_candidate_whose_result_is_not_finite_is_done_again_finer_or_nan(folde
         scale = 1.0 if tips else np.abs(expected[retried]).max(axis=(0, 1))
         bound = 1e-11 if dtype is np.float64 else 1e-4
         assert (np.abs(out[retried] - expected[retried]) / scale).max() < bound
-        at_once = quick.rollout(
-            *case.arrays, PERIOD, substeps=1, doublings=9, tips=tips, dtype=dtype,
-            largest_error=limit,
-        )  # fmt: skip
+        at_once = quick.rollout(*case.arrays, PERIOD, doublings=9, **given)
         assert (at_once[0] == first).all()
         assert np.isnan(at_once[HOPELESS]).all()
         assert (np.abs(at_once[retried] - expected[retried]) / scale).max() < bound
@@ -193,12 +186,9 @@ def test_only_steps_that_need_it_are_finer(folder):
     case.moving[1:] = case.scale * np.random.default_rng(3).normal(size=case.moving[1:].shape)
     case.rod.largest_errors = 5.0, 5.0
     model = RodPrediction(case.rod, 1, single_precision=False)
-    limit, found = model._run(PERIOD).limits[0], []
+    given = {"substeps": 1, "largest_error": model._run(PERIOD).limits[0]}
     host = HostRod(case.rod, np.float64, folder)
-    for doublings in (0, 9):
-        found.append(host.rollout(
-            *case.arrays, PERIOD, substeps=1, doublings=doublings, largest_error=limit
-        ))  # fmt: skip
+    found = [host.rollout(*case.arrays, PERIOD, doublings=each, **given) for each in (0, 9)]
     expected = case.expected(False, substeps=1)
     assert np.isnan(found[0]).all(axis=(1, 2)).any()
     assert_close(found[1], expected, case.scale, 1e-10)

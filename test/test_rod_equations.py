@@ -178,12 +178,10 @@ def test_poses_are_rigid_and_end_in_the_tip_pose():
     state = rod.equilibrium(np.array([7e4, 1e4, 3e4]))
     backbone = rod.backbone(state, 33)
     rotations = backbone[:, :3, :3]
-    assert rotations @ rotations.transpose(0, 2, 1) == pytest.approx(
-        np.broadcast_to(np.eye(3), (33, 3, 3)), abs=1e-9
-    )
-    assert backbone[0] == pytest.approx(
-        np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.024], [0, 0, 0, 1.0]])
-    )
+    identities, base = np.broadcast_to(np.eye(3), (33, 3, 3)), np.eye(4)
+    assert rotations @ rotations.transpose(0, 2, 1) == pytest.approx(identities, abs=1e-9)
+    base[2, 3] = 0.024
+    assert backbone[0] == pytest.approx(base)
     tip = rod.tip_pose(state)
     assert tip[:3, 3] == pytest.approx(backbone[-1, :3, 3] + 0.01 * backbone[-1, :3, 2])
     assert rod.node_poses(state)[-1] == pytest.approx(backbone[-1], abs=1e-12)
@@ -200,20 +198,18 @@ def test_poses_are_rigid_and_end_in_the_tip_pose():
 def test_a_robot_that_only_sucks_has_steady_states():
     """What a robot is allowed to be asked for does not change where it comes to rest."""
     suction = np.array([-4e4, -1e4, 0.0])
-    steady = [
-        CosseratRod(
-            ROBOT.replace(pressure_limits={"minimum": low, "maximum": high, "maximum_rate": 1e6}), 5
-        ).equilibrium(suction)
-        for low, high in ((-8e4, 0.0), (-8e4, 1e5))
-    ]
+    steady = []
+    for high in (0.0, 1e5):
+        limits = {"minimum": -8e4, "maximum": high, "maximum_rate": 1e6}
+        rod = CosseratRod(ROBOT.replace(pressure_limits=limits), 5)
+        steady.append(rod.equilibrium(suction))
     assert steady[0] == pytest.approx(steady[1], rel=1e-9, abs=1e-9)
     rod = CosseratRod(ROBOT, 5)
     assert np.abs(rod.derivative(steady[0], suction)).max() < 1e-6
 
 
 def test_a_weightless_robot_has_a_steady_state_and_one_without_load_says_so():
-    weightless = ROBOT.replace(gravity=0.0)
-    rod = CosseratRod(weightless, 3)
+    rod = CosseratRod(ROBOT.replace(gravity=0.0), 3)
     assert np.abs(rod.equilibrium(np.zeros(3))).max() < 1e-12
     rod.row_actuation[:] = 0.0
     with pytest.raises(EquilibriumError, match="a steady state has no scale"):

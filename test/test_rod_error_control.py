@@ -95,10 +95,8 @@ def test_a_random_robot_is_right_or_refused(seed):
 
 def test_what_is_pressed_to_nothing_is_no_answer():
     """Four tendons of 1 / dilatation_compliance = 78.5 N in all: statics refuse, motions stop."""
-    robot = load_robot("tendon_arm").replace(
-        tension_limits={"minimum": 0.0, "maximum": 60.0, "maximum_rate": 1000.0}
-    )
-    rod = CosseratRod(robot, 5)
+    limits = {"minimum": 0.0, "maximum": 60.0, "maximum_rate": 1000.0}
+    rod = CosseratRod(load_robot("tendon_arm").replace(tension_limits=limits), 5)
     assert rod.tip_pose(rod.equilibrium(np.full(4, 19.0)))[2, 3] > 0.0
     with pytest.raises(EquilibriumError, match="segment_1 is pressed to nothing: its stretch is -"):
         rod.equilibrium(np.full(4, 20.0))

@@ -118,9 +118,8 @@ class RodPlant:
 
     def __init__(self, intervals, frequency, bending_compliance, tip_mass_ratio, seed=0):
         robot = load_robot("licher2025")
-        self.robot = robot.replace(
-            bending_compliance=bending_compliance, tip_mass=tip_mass_ratio * robot.tip_mass
-        )
+        mass = tip_mass_ratio * robot.tip_mass
+        self.robot = robot.replace(bending_compliance=bending_compliance, tip_mass=mass)
         self.rod = CosseratRod(self.robot, intervals)
         self.prediction = RodPrediction(self.rod)
         self.parameters = self.rod.nominal_parameters[None]
@@ -148,8 +147,8 @@ class RodPlant:
         return np.linalg.norm(estimate.tip_position - self.pose[:3, 3])
 
 
-def rod_estimator(plant, **settings):
-    prediction = RodPrediction(CosseratRod(load_robot("licher2025"), 5))
+def rod_estimator(plant, prediction=None, **settings):
+    prediction = prediction or RodPrediction(CosseratRod(load_robot("licher2025"), 5))
     estimator = ModelEstimator(prediction, ModelEstimatorSettings(**settings))
     estimator.start(plant.pressures, plant.time)
     return estimator
@@ -175,10 +174,7 @@ def test_rod_cold_start_in_motion_and_a_dropout(kind):
 def test_filter_on_the_surrogate_converges_from_the_same_cold_start():
     plant = RodPlant(intervals=5, frequency=1.0, bending_compliance=45.0, tip_mass_ratio=1.0)
     prediction = SurrogatePrediction.load(load_robot("licher2025"), device="cpu")
-    estimator = ModelEstimator(
-        prediction, ModelEstimatorSettings(parameters=("bending_compliance",))
-    )
-    estimator.start(plant.pressures, plant.time)
+    estimator = rod_estimator(plant, prediction, parameters=("bending_compliance",))
     errors = []
     for _ in range(280):
         pressures, tip = plant.advance()

@@ -33,37 +33,23 @@ def test_coefficients_fulfil_the_order_conditions_of_a_w_method():
     a, g, b = rosenbrock._ALPHA, rosenbrock._GAMMA, rosenbrock._WEIGHTS
     beta = a + g
     alpha_sum, gamma_sum = a.sum(axis=1), g.sum(axis=1)
-    conditions = [
-        (b.sum(), 1),
-        (b @ alpha_sum, 1 / 2),
-        (b @ gamma_sum, 0),
-        (b @ alpha_sum**2, 1 / 3),
-        (b @ a @ alpha_sum, 1 / 6),
-        (b @ a @ gamma_sum, 0),
-        (b @ g @ alpha_sum, 0),
-        (b @ g @ gamma_sum, 0),
-    ]
-    for value, expected in conditions:
-        assert value == pytest.approx(expected, abs=1e-12)
+    order_3 = (b.sum(), b @ alpha_sum, b @ alpha_sum**2, b @ a @ alpha_sum)
+    assert order_3 == pytest.approx((1, 1 / 2, 1 / 3, 1 / 6), abs=1e-12)
+    with_any_matrix = (b @ gamma_sum, b @ a @ gamma_sum, b @ g @ alpha_sum, b @ g @ gamma_sum)
+    assert with_any_matrix == pytest.approx((0, 0, 0, 0), abs=1e-12)
     assert beta[-1] == pytest.approx(b)
     embedded = rosenbrock._EMBEDDED  # of order 2, again with any matrix, and of no higher one
-    assert embedded.sum() == pytest.approx(1.0, abs=1e-12)
-    assert embedded @ alpha_sum == pytest.approx(0.5, abs=1e-12)
-    assert embedded @ gamma_sum == pytest.approx(0.0, abs=1e-12)
+    order_2 = (embedded.sum(), embedded @ alpha_sum, embedded @ gamma_sum)
+    assert order_2 == pytest.approx((1, 1 / 2, 0), abs=1e-12)
     assert abs(embedded @ alpha_sum**2 - 1 / 3) > 0.01
 
 
 def test_one_step_against_radau_at_tight_tolerance(rod, moving):
     pressures = np.array([5e4, 2e4, 3e4])
     exact = solve_ivp(
-        lambda _, y: rod.derivative(y, pressures),
-        (0, PERIOD),
-        moving[0],
-        method="Radau",
-        jac=lambda _, y: rod.linearize(y, pressures)[0],
-        rtol=1e-9,
-        atol=1e-10,
-    ).y[:, -1]
+        lambda _, y: rod.derivative(y, pressures), (0, PERIOD), moving[0], method="Radau",
+        jac=lambda _, y: rod.linearize(y, pressures)[0], rtol=1e-9, atol=1e-10,
+    ).y[:, -1]  # fmt: skip
     errors = []
     for substeps in (4, 8, 16):
         fine = CosseratRod(ROBOT, 5, max_substep=PERIOD / substeps)
@@ -116,9 +102,8 @@ def test_prediction_is_the_rod(moving):
     pressures = np.array([[4e4, 2e4, 1e4]] * 2)
     parameters = np.tile(rod.nominal_parameters, (2, 1))
     stepped = prediction.step(moving[:2], pressures, pressures, parameters, PERIOD)
-    assert stepped[0] == pytest.approx(
-        rod.step(moving[0], pressures[0], PERIOD), rel=1e-9, abs=1e-12
-    )
+    of_rod = rod.step(moving[0], pressures[0], PERIOD)
+    assert stepped[0] == pytest.approx(of_rod, rel=1e-9, abs=1e-12)
     poses = prediction.tip_poses(stepped, parameters)
     assert poses[1] == pytest.approx(rod.tip_pose(stepped[1])[:3], abs=1e-12)
     grid = np.repeat(pressures[:, None], 5, axis=1)
@@ -126,9 +111,8 @@ def test_prediction_is_the_rod(moving):
     assert rolled.shape == (2, 4, 72)
     expected = rod.simulate(moving[0], grid[0, :4], PERIOD)
     tips = prediction.tip_poses(rolled[0], parameters[:1])[:, :, 3]
-    assert prediction.rollout_tips(moving[0], grid, parameters[0], PERIOD)[0, :, :, 3] == (
-        pytest.approx(tips, abs=1e-6)
-    )
+    of_tips = prediction.rollout_tips(moving[0], grid, parameters[0], PERIOD)
+    assert of_tips[0, :, :, 3] == pytest.approx(tips, abs=1e-6)
     exact = np.array([rod.tip_pose(x)[:3, 3] for x in expected])
     assert tips == pytest.approx(exact, abs=5e-5)
 
@@ -188,9 +172,8 @@ def test_a_damped_slender_rod_is_exact_enough_without_being_done_again():
     tips, counted = [], stepper.Retries()
     for substeps, error in ((2, rod.largest_errors[1]), (32, UNJUDGED)):
         run = Run.of(rod.body, rod.grid, PERIOD, substeps, 0, rod.fittings, rod.loads, None, error)
-        poses = stepper.rollout_tips(
-            state, pulls, rod.nominal_parameters[None], run, retries=counted
-        )
+        row = rod.nominal_parameters[None]
+        poses = stepper.rollout_tips(state, pulls, row, run, retries=counted)
         tips.append(poses[0, :, :, 3])
     off = np.linalg.norm(tips[0] - tips[1], axis=1)
     assert np.linalg.norm(np.ptp(tips[1], axis=0)) > 0.2 * rod.robot.length

@@ -144,6 +144,14 @@ def said(capsys, monkeypatch, context):
     return run
 
 
+def assert_refused(said, words, code, *parts):
+    """The exit code of a command line, and one line of an error with these parts."""
+    got, _, (line,) = said(*words.split())
+    assert got == code, line
+    for part in parts:
+        assert part in line
+
+
 # --- names --------------------------------------------------------------------------------------
 
 
@@ -152,10 +160,10 @@ def test_nodes_are_listed_with_their_states(said):
     found = {each["node"]: each for each in json.loads(text)}
     assert code == 0
     assert found.keys() == {"/worker", "/robot1/plain"}
-    assert found["/worker"]["state"] == "unconfigured"
-    assert found["/robot1/plain"]["state"] is None
-    assert found["/robot1/plain"]["services"] == ["/robot1/agree", "/robot1/count", "/robot1/lame"]
-    assert "/pressure/command" in found["/robot1/plain"]["hears"]
+    plain = found["/robot1/plain"]
+    assert (found["/worker"]["state"], plain["state"]) == ("unconfigured", None)
+    assert plain["services"] == ["/robot1/agree", "/robot1/count", "/robot1/lame"]
+    assert "/pressure/command" in plain["hears"]
 
 
 def test_topics_are_listed_with_types_ends_and_rates(said):
@@ -171,18 +179,13 @@ def test_topics_are_listed_with_types_ends_and_rates(said):
     assert found["/pressure/command"]["subscriptions"] == ["/robot1/plain"]
 
 
-@pytest.mark.parametrize(
-    ("publishers", "subscriptions", "silent"),
-    [
+def test_topics_of_other_robots_that_a_recorder_waits_for_are_not_listed():
+    for publishers, subscriptions, silent in (
         ([], ["/recorder", "/robot1/visuals"], True),
         ([], ["/recorder", "/simulator"], False),  # somebody's commands would be heard
         (["/simulator"], ["/recorder"], False),
-    ],
-)
-def test_topics_of_other_robots_that_a_recorder_waits_for_are_not_listed(
-    publishers, subscriptions, silent
-):
-    assert is_silent({"publishers": publishers, "subscriptions": subscriptions}) is silent
+    ):
+        assert is_silent({"publishers": publishers, "subscriptions": subscriptions}) is silent
 
 
 def test_a_namespace_shows_what_is_in_it(said):
@@ -193,19 +196,17 @@ def test_a_namespace_shows_what_is_in_it(said):
 
 
 @pytest.mark.parametrize(
-    ("words", "parts"),
+    ("words", "part"),
     [
-        (["call", "agree"], ["service /agree: unknown; did you mean /robot1/agree? "]),
-        (["param", "list", "wroker"], ["node /wroker: unknown; did you mean /worker? "]),
+        ("call agree", "service /agree: unknown; did you mean /robot1/agree? "),
+        ("param list wroker", "node /wroker: unknown; did you mean /worker? "),
     ],
 )
 def test_an_unknown_name_is_one_line_with_the_nearest_and_where_it_was_looked_for(
-    words, parts, said
+    words, part, said
 ):
-    code, _, (line,) = said(*words)
-    assert code == 2
-    for part in (*parts, f"ROS domain {os.environ['ROS_DOMAIN_ID']}", "LOCALHOST"):
-        assert part in line
+    domain = f"ROS domain {os.environ['ROS_DOMAIN_ID']}"
+    assert_refused(said, words, 2, part, domain, "LOCALHOST")
 
 
 # --- call ---------------------------------------------------------------------------------------
@@ -230,9 +231,8 @@ def test_a_service_is_called_once(said):
 
 
 def test_no_answer_is_one_line_and_a_failure(said):
-    code, _, (line,) = said("call", "/robot1/lame", "--timeout", "6")
-    assert code == 1
-    assert "service /robot1/lame: no answer within 6 s" in line
+    line = "service /robot1/lame: no answer within 6 s"
+    assert_refused(said, "call /robot1/lame --timeout 6", 1, line)
 
 
 # --- echo ---------------------------------------------------------------------------------------
@@ -255,24 +255,19 @@ def test_a_latched_message_comes_though_it_was_sent_long_ago(said):
 
 
 def test_one_number_of_each_message(said):
-    words = ("echo", "/pressure/state", "--timeout", TIMEOUT)
-    assert said(*words, "--field", "effort[0]", "--count", "3")[1] == "1.5\n1.5\n1.5\n"
-    _, text, _ = said(*words, "--once", "--json", "--field", "effort")
+    words = f"echo /pressure/state --timeout {TIMEOUT}"
+    assert said(*words.split(), "--field", "effort[0]", "--count", "3")[1] == "1.5\n1.5\n1.5\n"
+    _, text, _ = said(*words.split(), "--once", "--json", "--field", "effort")
     assert json.loads(text)[:2] == [1.5, None]
-    code, _, (line,) = said(*words, "--once", "--field", "efort[0]")
-    assert (code, "did you mean effort?" in line) == (2, True), line
-    code, _, (line,) = said(*words, "--once", "--field", "effort[9]")
-    assert (code, "there are 9 elements" in line) == (2, True), line
+    assert_refused(said, f"{words} --once --field efort[0]", 2, "did you mean effort?")
+    assert_refused(said, f"{words} --once --field effort[9]", 2, "there are 9 elements")
 
 
 def test_a_silent_topic_is_one_line_and_a_failure(said):
-    code, _, (line,) = said("echo", "/pressure/sent", "--timeout", "5")
-    assert code == 1
-    assert "no message within 5 s" in line
-    assert "/robot1/plain" in line
-    code, _, (line,) = said("echo", "/pressure/command", "--timeout", "5")
-    assert code == 1
-    assert "it has no publisher; subscribers: /robot1/plain" in line
+    parts = ("no message within 5 s", "/robot1/plain")
+    assert_refused(said, "echo /pressure/sent --timeout 5", 1, *parts)
+    line = "it has no publisher; subscribers: /robot1/plain"
+    assert_refused(said, "echo /pressure/command --timeout 5", 1, line)
 
 
 # --- param --------------------------------------------------------------------------------------
@@ -297,21 +292,15 @@ def test_parameters_are_listed_with_what_their_descriptors_tell(said):
 
 def test_a_parameter_is_set_and_the_node_s_answer_told(said):
     patient = ("--timeout", TIMEOUT)
-    assert said("param", "set", "worker", "gain", "3.5", *patient)[:2] == (
-        0, "/worker: gain was 2, is 3.5 1/m\n"
-    )  # fmt: skip
+    change = f"param set --timeout {TIMEOUT} worker"
+    told = said("param", "set", "worker", "gain", "3.5", *patient)
+    assert told[:2] == (0, "/worker: gain was 2, is 3.5 1/m\n")
     assert said("param", "get", "worker", "gain", *patient)[:2] == (0, "3.5 1/m\n")
-    code, _, (line,) = said("param", "set", "worker", "names", "[x, y]", *patient)
-    assert (code, "names is fixed when the node starts" in line) == (1, True), line
+    assert_refused(said, f"{change} names [x,y]", 1, "names is fixed when the node starts")
     assert said("param", "get", "worker", "names", *patient)[1] == "[a, b]\n"
-    code, _, (line,) = said("param", "set", "worker", "gain", "-1", *patient)
-    assert code == 1
-    assert "/worker refused" in line
-    assert "gain" in line
-    code, _, (line,) = said("param", "set", "worker", "gain", "much", *patient)
-    assert (code, "parameter gain = 'much': must be a number" in line) == (2, True), line
-    code, _, (line,) = said("param", "set", "worker", "gian", "1", *patient)
-    assert (code, "did you mean gain?" in line) == (2, True), line
+    assert_refused(said, f"{change} gain -1", 1, "/worker refused", "gain")
+    assert_refused(said, f"{change} gain much", 2, "parameter gain = 'much': must be a number")
+    assert_refused(said, f"{change} gian 1", 2, "did you mean gain?")
 
 
 # --- lifecycle ----------------------------------------------------------------------------------
@@ -324,23 +313,21 @@ def test_a_node_is_led_through_its_states(said):
     assert said("lifecycle", "get", "worker", "--timeout", TIMEOUT)[1] == (
         "/worker: unconfigured; transitions: configure, shutdown\n"
     )
-    code, _, (line,) = change("activate")
-    assert (code, "not allowed while /worker is unconfigured" in line) == (2, True), line
+    line = "not allowed while /worker is unconfigured"
+    assert_refused(said, "lifecycle set worker activate", 2, line)
     assert change("configure")[:2] == (0, "/worker: was unconfigured, is inactive\n")
-    code, _, (line,) = change("activte")
-    assert (code, "did you mean activate?" in line) == (2, True), line
+    assert_refused(said, "lifecycle set worker activte", 2, "did you mean activate?")
     assert change("activate")[:2] == (0, "/worker: was inactive, is active\n")
     assert said("param", "set", "worker", "gain", "1", "--timeout", TIMEOUT)[0] == 0
-    code, _, (line,) = said("param", "set", "worker", "seed", "1", "--timeout", TIMEOUT)
-    assert (code, "cannot change while the node is active" in line) == (1, True), line
+    words = f"param set worker seed 1 --timeout {TIMEOUT}"
+    assert_refused(said, words, 1, "cannot change while the node is active")
     assert change("deactivate")[0] == 0
     assert change("cleanup")[:2] == (0, "/worker: was inactive, is unconfigured\n")
 
 
 def test_a_refused_transition_is_a_failure(said):
     assert said("param", "set", "worker", "robot", "dalenberg_robot1", "--timeout", TIMEOUT)[0] == 1
-    code, _, (line,) = said("lifecycle", "set", "/robot1/plain", "configure")
-    assert (code, "is not a lifecycle node" in line) == (2, True), line
+    assert_refused(said, "lifecycle set /robot1/plain configure", 2, "is not a lifecycle node")
 
 
 @pytest.mark.parametrize("words", ["param get worker gain", "lifecycle get worker"])

@@ -29,8 +29,7 @@ def environment(monkeypatch, **told):
 
 
 @pytest.mark.parametrize(
-    "told",
-    [{}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}, {"ROS_LOCALHOST_ONLY": "1"}],
+    "told", [{}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}, {"ROS_LOCALHOST_ONLY": "1"}]
 )
 def test_this_machine_alone_is_a_file_of_profiles(monkeypatch, told):
     first = environment(monkeypatch, **told)
@@ -89,15 +88,8 @@ def test_our_nodes_share_no_memory_and_hear_those_of_others():
     told = {"ROS_DOMAIN_ID": fresh_domain(), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
     clean = {name: value for name, value in os.environ.items() if name not in NAMES}
     pairs = (("one", "two", "ours"), ("two", "one", "theirs"))
-    nodes = [
-        subprocess.Popen(
-            [sys.executable, "-c", NODE, *words],
-            env=clean | told,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for words in pairs
-    ]
+    options = {"env": clean | told, "stdout": subprocess.PIPE, "text": True}
+    nodes = [subprocess.Popen([sys.executable, "-c", NODE, *words], **options) for words in pairs]
     said = [node.communicate(timeout=120.0)[0].split() for node in nodes]
     assert said == [["True", "False"], ["True", "True"]]
 
@@ -114,8 +106,8 @@ def test_keys_that_are_none_are_one_line_before_anything_starts(monkeypatch, tmp
     enclave.mkdir(parents=True)
     for name in keys:
         (enclave / name).write_text("no key")
-    for name, value in {"ENABLE": "true", "STRATEGY": "Enforce", "KEYSTORE": str(tmp_path),
-                        "ENCLAVE_OVERRIDE": "/bench"}.items():  # fmt: skip
+    told = {"ENABLE": "true", "STRATEGY": "Enforce", "ENCLAVE_OVERRIDE": "/bench"}
+    for name, value in {**told, "KEYSTORE": str(tmp_path)}.items():
         monkeypatch.setenv(f"ROS_SECURITY_{name}", value)
     error = ros_context.security_error()
     assert error.startswith("ROS 2 does not start: ")

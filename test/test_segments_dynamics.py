@@ -34,10 +34,8 @@ def test_rest_is_off_the_continuum_by_the_known_collocation_error(name, counts):
     pose = tip_pose(cases.ARMS[name], grid, state.wrenches)
     error = 1e3 * np.linalg.norm(pose[:3, 3] - want.tip)
     assert error == pytest.approx(cases.COLLOCATION_ERRORS[name][counts], rel=0.03)
-    turned = Rotation.from_quat(np.roll(want.quaternion, -1)).inv() * Rotation.from_matrix(
-        pose[:3, :3]
-    )
-    assert turned.magnitude() < 0.01
+    wanted = Rotation.from_quat(np.roll(want.quaternion, -1))
+    assert (wanted.inv() * Rotation.from_matrix(pose[:3, :3])).magnitude() < 0.01
     equations = Equations(cases.ARMS[name], grid, state)
     rates = equations.rates()
     assert np.abs(rates.vector()).max() < 1e-6
@@ -100,9 +98,8 @@ def test_two_halves_are_one():
     arm = random_arm(5, 1)
     (whole,) = arm.segments
     half = replace(whole, length=0.5 * whole.length)
-    halves = replace(
-        arm, segments=(half, half), tendons=tuple(replace(t, last=1) for t in arm.tendons)
-    )
+    tendons = tuple(replace(each, last=1) for each in arm.tendons)
+    halves = replace(arm, segments=(half, half), tendons=tendons)
     state = random_state(5, Grid((6,)), 1)
     one = Equations(arm, Grid((6,)), state).rates()
     cut = replace(state, wrenches=np.insert(state.wrenches, 3, state.wrenches[3], axis=0))

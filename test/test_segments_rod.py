@@ -213,10 +213,8 @@ def test_two_halves_are_one_rod():
         expected = parts(one, one.derivative(state.vector(), pressures))
         split = State(state.velocities, twice, state.base).vector()
         found = parts(two, two.derivative(split, pressures))
-        assert (
-            np.abs(found.wrenches[5] - found.wrenches[6]).max()
-            < 1e-13 * np.abs(expected.wrenches).max()
-        )
+        apart = np.abs(found.wrenches[5] - found.wrenches[6]).max()
+        assert apart < 1e-13 * np.abs(expected.wrenches).max()
         merged = State(found.velocities, np.delete(found.wrenches, 6, axis=0), found.base)
         close(merged, expected, 1e-13)
         levels = pressures * np.linspace(0.5, 1.0, 20)[:, None]

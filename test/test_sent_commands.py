@@ -17,9 +17,8 @@ from softcr_runtime.blocks.command_packets import LATEST, CommandPacket, PacketP
 MEASURED = np.array([3e4, 2e4, 1e4])
 LOW, HIGH = np.zeros(3), np.full(3, 1e5)
 NANO = round(1e9 * PERIOD)
-SEEN = (
-    0.1  # of a tick is over when it is looked at what is played in it: what came meanwhile counts
-)
+SEEN = 0.1
+"""Of a tick is over when it is looked at what is played in it: what came meanwhile counts."""
 
 
 class Answered(NamedTuple):
@@ -68,10 +67,8 @@ def played(told, ticks):
 
 
 def observation(tick, delay, last_age=0.0, inputs=MEASURED):
-    stamp = tick * PERIOD
-    return Observation(
-        stamp, np.zeros(5), {}, circle(stamp, 2), inputs, LinearModel(), delay, last_age
-    )
+    stamp, model = tick * PERIOD, LinearModel()
+    return Observation(stamp, np.zeros(5), {}, circle(stamp, 2), inputs, model, delay, last_age)
 
 
 @settings(max_examples=400, deadline=None)
@@ -83,9 +80,8 @@ def test_pending_and_held_are_what_a_player_plays(told, ramp):
         sent.observe(observation(answer.tick, answer.delay, age * PERIOD), LOW, HIGH)
         begin, due = (before.tick if before else answer.tick), answer.tick + answer.delay
         truth = played(told[:number], range(begin - 1, due))
-        held = np.stack(
-            [weights @ truth[row : row + 2][-len(ramp) :] for row in range(len(truth) - 1)]
-        )
+        pairs = [truth[row : row + 2][-len(ramp) :] for row in range(len(truth) - 1)]
+        held = np.stack([weights @ pair for pair in pairs])
         np.testing.assert_allclose(sent.pending, held[answer.tick - begin :])
         np.testing.assert_allclose(sent.held(begin * PERIOD), held[0])
         np.testing.assert_allclose(sent.previous, truth[-1])
@@ -106,12 +102,8 @@ def test_before_any_command_the_robot_follows_what_is_measured_inside_the_limits
 def test_packets_of_another_controller_go_on_and_are_overridden():
     sent = SentCommands(np.ones(1), PERIOD)
     first, second = commands_of(0, 4), commands_of(1, 2)
-    sent.take_over(
-        [
-            CommandPacket.regular(11 * NANO, NANO, first),
-            CommandPacket.regular(13 * NANO, NANO, second),
-        ]
-    )
+    packets = ((11, first), (13, second))
+    sent.take_over([CommandPacket.regular(tick * NANO, NANO, each) for tick, each in packets])
     sent.observe(observation(11, 5), LOW, HIGH)
     expected = [first[0], first[1], second[0], second[1], second[1]]
     np.testing.assert_array_equal(sent.pending, expected)
@@ -149,10 +141,8 @@ def test_a_packet_that_reaches_far_is_taken_over_as_far_as_a_message_may_have_co
 def test_what_somebody_holds_counts_whatever_was_sent():
     sent, period, held = SentCommands(HELD, 0.01), 0.01, np.array([7.0])
     for tick in range(6):
-        holds = held if 2 <= tick < 4 else None
-        seen = Observation(
-            tick * period, None, {}, None, np.array([0.0]), None, delay=2, held=holds
-        )
+        holds, stamp, zero = held if 2 <= tick < 4 else None, tick * period, np.array([0.0])
+        seen = Observation(stamp, None, {}, None, zero, None, delay=2, held=holds)
         sent.observe(seen, np.array([-9.0]), np.array([9.0]))
         if holds is not None:
             assert sent.previous == sent.held(seen.stamp - period) == 7.0

@@ -98,9 +98,8 @@ def test_a_bag_names_its_robot_alone(runs, namespace):
 @pytest.mark.parametrize("namespace", SECONDS)
 def test_the_time_of_a_robot_never_goes_back(runs, namespace):
     bag = runs[namespace].bag
-    clocks = [
-        message.decode().clock for message in bag.messages("clock" if namespace else "/clock")
-    ]
+    messages = bag.messages("clock" if namespace else "/clock")
+    clocks = [message.decode().clock for message in messages]
     times = [each.sec * 10**9 + each.nanosec for each in clocks]
     assert len(times) == SECONDS[namespace] * RATE + 1
     assert all(before < after for before, after in pairwise(times))
@@ -108,9 +107,8 @@ def test_the_time_of_a_robot_never_goes_back(runs, namespace):
 
 @pytest.mark.parametrize("namespace", SECONDS)
 def test_each_bag_replays_to_the_bit(runs, namespace, tmp_path):
-    compared = offline.replay(
-        runs[namespace].bag, ReplayTask(True, None, {}), tmp_path / "again", Console()
-    )
+    task = ReplayTask(True, None, {})
+    compared = offline.replay(runs[namespace].bag, task, tmp_path / "again", Console())
     for counts in (compared.estimates, compared.commands):
         assert counts.identical == counts.compared == counts.recorded > 0
 
@@ -136,9 +134,8 @@ def test_of_a_bag_with_several_robots_one_is_read(runs, both, namespace):
     mine, alone = RobotBag(both, namespace), runs[namespace].bag
     assert mine.topics == alone.topics
     read, expected = read_signals(mine), read_signals(alone)
-    assert {key: len(each) for key, each in read.signals.items()} == {
-        key: len(each) for key, each in expected.signals.items()
-    }
+    counts = [{key: len(each) for key, each in of.signals.items()} for of in (read, expected)]
+    assert counts[0] == counts[1]
     assert read.nodes == expected.nodes
 
 

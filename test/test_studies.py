@@ -377,12 +377,8 @@ def test_pages_hold_every_row_with_published_kinds_apart(tmp_path):
             Row("c", "us", "error", math.nan, 0.0, "mm", 1, {"simulation": 3.0})]  # fmt: skip
     table = tmp_path / "run/table.json"
     table.parent.mkdir()
-    machine = {
-        "cores": 2,
-        "processor": "P",
-        "time": "2026-11-21T18:22",
-        "load_average_at_start": [7.5],
-    }
+    machine = {"cores": 2, "processor": "P", "time": "2026-11-21T18:22"}
+    machine["load_average_at_start"] = [7.5]
     about = {"experiment": "group/name", "summary": "what it is", "source": "Someone, Sec. 1",
              "exact": "All of it.", "seeds": 3, "machine": machine, "code": "c0de"}  # fmt: skip
     write_table(table, about, rows)

@@ -215,10 +215,8 @@ def test_the_bus_counts_in_16_bits_and_brings_volts_after_it_has_read():
     found = {}
     for quantised in (False, True):
         now[0] = 0.0
-        bus = MemoryBus(
-            STATION, data, EmulatedActuator(STATION, errors=at_once), lambda: now[0], quantised,
-            noise=0.0,
-        )  # fmt: skip
+        actuator = EmulatedActuator(STATION, errors=at_once)
+        bus = MemoryBus(STATION, data, actuator, lambda: now[0], quantised, noise=0.0)
         first = bus.exchange(fill)
         now[0] = 0.001
         second = bus.exchange(fill)
@@ -248,13 +246,10 @@ def test_every_bench_of_the_list_is_one_difference():
     several = {"ideal-sensors", "early-steps"}
     for each in VARIATIONS:
         if isinstance(each.setup, Bench) and each.key not in several | {"bench"}:
-            changed = [
-                field
-                for field in vars(bench)
-                if getattr(each.setup, field) != getattr(bench, field)
-            ]
+            usual = vars(bench)
+            changed = {k: v for k, v in vars(each.setup).items() if v != usual[k]}
             assert len(changed) == 1, each.key
-            assert replace(bench, **{changed[0]: getattr(each.setup, changed[0])}) == each.setup
+            assert replace(bench, **changed) == each.setup
 
 
 def test_the_study_runs_what_was_asked_for(tmp_path):

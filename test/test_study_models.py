@@ -17,10 +17,7 @@ from softcr_studies.recordings.models import MEAN, METHODS, ROD, STATIC, STUDY, 
 
 TRUE = {"stiffness": 0.2, "delay": 0.05}
 PERIOD = 0.05
-SMALL = {
-    "koopman": grid((2,), (2,), (1e-6,)),
-    "linear ARX": grid((2,), (1,), (1e-6,)),
-}
+SMALL = {"koopman": grid((2,), (2,), (1e-6,)), "linear ARX": grid((2,), (1,), (1e-6,))}
 
 
 def saved(folder, trials=3, rows=200):

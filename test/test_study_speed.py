@@ -161,12 +161,8 @@ def test_pyelastica_computes_the_same_rod_where_both_laws_agree():
 
 
 def test_without_pyelastica_its_rows_say_so(monkeypatch, tmp_path):
-    find = pyelastica.importlib.util.find_spec
-    monkeypatch.setattr(
-        pyelastica.importlib.util,
-        "find_spec",
-        lambda name: None if name == "elastica" else find(name),
-    )
+    util, find = pyelastica.importlib.util, pyelastica.importlib.util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name: None if name == "elastica" else find(name))
     rows, _ = run("speed/pyelastica", tmp_path)
     notes = [found["median"].note for found in rows.values()]
     assert len(notes) == 4

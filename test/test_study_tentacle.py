@@ -7,13 +7,7 @@ from kit.studies import rows_of
 from softcr_models import UserError, load_robot
 from softcr_models.identification.prior_fit import prior_fit
 from softcr_models.identification.unknowns import unknowns_of
-from softcr_studies.recordings.tentacle import (
-    FAMILIES,
-    METHODS,
-    predictions,
-    rests_of,
-    shipped,
-)
+from softcr_studies.recordings.tentacle import FAMILIES, METHODS, predictions, rests_of, shipped
 
 
 def test_the_rod_foresees_what_polynomials_do_not():

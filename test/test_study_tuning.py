@@ -169,9 +169,8 @@ def test_a_swarm_in_generations_is_the_swarm():
     settings = filter_study.FilterTuning(trials=84, search_seed=1)
     known: list[Tried] = []
     while generation := tuning.next_generation(settings, known):
-        assert [particle.number for particle in generation] == list(
-            range(len(known), len(known) + tuned.PARTICLES)
-        )
+        numbers = range(len(known), len(known) + tuned.PARTICLES)
+        assert [particle.number for particle in generation] == [*numbers]
         known += [Tried(p.number, bowl(dict(p.values)), dict(p.values)) for p in generation]
     assert len(known) == 84
     assert known[0].values == pytest.approx(START)

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 
 import pytest
+from kit.processes import TIMEOUT, until
 from rich.console import Console
 
 from softcr_models.errors import UserError
@@ -22,7 +22,6 @@ from softcr_studies.frame.workers import ClusterWorkers, LocalWorkers
 pytest.importorskip("optuna", reason="needs optuna: pip install 'softcr[surrogate]'")
 
 QUIET = Console(file=io.StringIO())
-LONGEST_WAIT = 60.0  # [s]
 STUDY = """
 import os, time, uuid
 import numpy as np
@@ -86,14 +85,6 @@ def environment():
     return {**os.environ, "PYTHONPATH": path, "PAUSE": "0.15"}
 
 
-def until(happened):
-    deadline = time.monotonic() + LONGEST_WAIT
-    while not (found := happened()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 class Cluster:
     """A scheduler and workers on the loopback."""
 
@@ -122,7 +113,7 @@ class Cluster:
         workers = ClusterWorkers(self.address)
         self.clients.append(workers._client)
         running = [name for name, each in self.processes.items() if each.poll() is None]
-        workers._client.wait_for_workers(len(running) - 1, timeout=LONGEST_WAIT)
+        workers._client.wait_for_workers(len(running) - 1, timeout=TIMEOUT)
         return workers
 
     def end(self):

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -193,12 +192,8 @@ def record_of(directory):
 
 
 def wait_for_event(directory, event):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if (directory / "system.json").exists() and event in events_of(directory):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"no event {event} in {directory}")
+    record = directory / "system.json"
+    until(lambda: record.exists() and event in events_of(directory), f"event {event}")
 
 
 def events_of(directory):
@@ -220,6 +215,19 @@ def is_running(pid):
 
 def interrupt(number=signal.SIGINT):
     os.kill(os.getpid(), number)
+
+
+def killing(directory, name):
+    """What kills a node once the run has started."""
+    return [("run_started", lambda: os.kill(pid_of(directory, name), signal.SIGKILL))]
+
+
+UP_AND_DOWN = [
+    *("plant configure", "watcher configure", "mover configure"),
+    *("watcher activate", "mover activate", "plant activate"),
+    *("mover deactivate", "watcher deactivate", "plant deactivate"),
+    *("mover cleanup", "watcher cleanup", "plant cleanup"),
+]
 
 
 def test_a_run_begins_when_everybody_asked_has_agreed(tmp_path):
@@ -249,14 +257,7 @@ def test_a_refused_beginning_is_one_line_and_everything_goes_down(
 def test_a_run_goes_up_in_order_and_down_with_the_mover_first(tmp_path, capfd):
     run = Run(tmp_path, duration=0.5, watcher="warns")
     assert run.outcome.exit_code == 0
-    assert run.said[:6] == [
-        *("plant configure", "watcher configure", "mover configure"),
-        *("watcher activate", "mover activate", "plant activate"),
-    ]
-    assert run.said[6:12] == [
-        *("mover deactivate", "watcher deactivate", "plant deactivate"),
-        *("mover cleanup", "watcher cleanup", "plant cleanup"),
-    ]
+    assert run.said[:12] == UP_AND_DOWN
     assert sorted(run.said[12:]) == ["mover end", "plant end", "watcher end"]
     assert "watcher: valve 2 is slow" in run.out
     assert capfd.readouterr().err == ""
@@ -268,20 +269,20 @@ def test_a_run_goes_up_in_order_and_down_with_the_mover_first(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("victim", ["plant", "mover"])
-def test_a_killed_node_ends_the_run_and_stops_the_mover_at_once(tmp_path, capfd, victim):
-    def kill():
-        os.kill(pid_of(tmp_path, victim), signal.SIGKILL)
-
-    run = Run(tmp_path, then=[("run_started", kill)])
-    line = f"node {victim} died (signal 9)"
+@pytest.mark.parametrize("together", [False, True])
+def test_a_killed_node_ends_the_run_and_stops_the_mover_at_once(tmp_path, capfd, victim, together):
+    """The death of a process is the death of all its nodes: of mover and watcher together."""
+    run = (TogetherRun if together else Run)(tmp_path, then=killing(tmp_path, victim))
+    dead = ["watcher", "mover"] if together and victim == "mover" else [victim]
+    line = f"node{'s' * (len(dead) > 1)} {' and '.join(dead)} died (signal 9)"
     assert run.outcome.exit_code == 1
     assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
     record = run.record
     assert (record["ended_by"], record["error"]) == ("death", line)
-    (death,) = record["deaths"]
-    assert (death["node"], death["signal"], death["exit_code"]) == (victim, 9, None)
-    rest = [name for name in ("mover", "watcher", "plant") if name != victim]
-    assert run.said[6:8] == [f"{name} deactivate" for name in rest]
+    deaths = [(each["node"], each["signal"], each["exit_code"]) for each in record["deaths"]]
+    assert deaths == [(name, 9, None) for name in dead]
+    rest = [name for name in ("mover", "watcher", "plant") if name not in dead]
+    assert run.said[6 : 6 + len(rest)] == [f"{name} deactivate" for name in rest]
     deactivated = [e["time"] for e in record["events"] if e["event"] == "deactivated"]
     if victim == "plant":  # the others come after the time that chambers need to empty
         assert deactivated[1] - deactivated[0] > 0.9 * supervisor.VENT_TIME
@@ -295,10 +296,7 @@ def test_the_death_of_a_spare_node_is_told_and_the_run_goes_on(tmp_path, capfd):
             parts = [replace(part, spare=part.name == "watcher") for part in system.parts]
             return replace(system, parts=tuple(parts))
 
-    def kill():
-        os.kill(pid_of(tmp_path, "watcher"), signal.SIGKILL)
-
-    run = RunWithSpare(tmp_path, duration=1.5, then=[("run_started", kill)])
+    run = RunWithSpare(tmp_path, duration=1.5, then=killing(tmp_path, "watcher"))
     assert run.outcome.exit_code == 0
     assert capfd.readouterr().err == ""
     assert "node watcher died (signal 9): the run continues without" in run.out
@@ -382,10 +380,7 @@ def test_one_system_per_namespace_and_nodes_end_with_a_killed_supervisor(tmp_pat
     pids = [pid_of(tmp_path, name) for name in NAMES]
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 10
-    while any(map(is_running, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_running, pids))
+    until(lambda: not any(map(is_running, pids)), "the end of the nodes", 10.0)
     assert record_of(tmp_path)["exit_code"] is None
 
 
@@ -451,12 +446,7 @@ class TogetherRun(Run):
 def test_nodes_of_one_process_go_up_and_down_in_the_same_order(tmp_path, capfd):
     run = TogetherRun(tmp_path, duration=0.5, watcher="warns")
     assert run.outcome.exit_code == 0
-    assert run.said[:12] == [
-        *("plant configure", "watcher configure", "mover configure"),
-        *("watcher activate", "mover activate", "plant activate"),
-        *("mover deactivate", "watcher deactivate", "plant deactivate"),
-        *("mover cleanup", "watcher cleanup", "plant cleanup"),
-    ]
+    assert run.said[:12] == UP_AND_DOWN
     assert "watcher: valve 2 is slow" in run.out
     assert capfd.readouterr().err == ""
     assert run.record["nodes"] == list(NAMES)
@@ -465,22 +455,6 @@ def test_nodes_of_one_process_go_up_and_down_in_the_same_order(tmp_path, capfd):
     assert sorted(path.name for path in (tmp_path / "log").iterdir()) == ["both.log", "plant.log"]
     ended = [entry["node"] for entry in run.record["events"] if entry["event"] == "ended"]
     assert sorted(ended) == sorted(NAMES)
-
-
-@pytest.mark.parametrize("victim", ["mover", "plant"])
-def test_the_death_of_a_process_is_the_death_of_all_its_nodes(tmp_path, capfd, victim):
-    def kill():
-        os.kill(pid_of(tmp_path, victim), signal.SIGKILL)
-
-    run = TogetherRun(tmp_path, then=[("run_started", kill)])
-    who = "node plant" if victim == "plant" else "nodes watcher and mover"
-    line = f"{who} died (signal 9)"
-    assert run.outcome.exit_code == 1
-    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
-    dead = ["plant"] if victim == "plant" else ["watcher", "mover"]
-    assert [death["node"] for death in run.record["deaths"]] == dead
-    rest = [name for name in ("mover", "watcher", "plant") if name not in dead]
-    assert run.said[6 : 6 + len(rest)] == [f"{name} deactivate" for name in rest]
 
 
 VENTED = "vent now: bus silent; latched M: bus silent: reset it when you know why"

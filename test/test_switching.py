@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from domains import fresh_domain
+from kit.processes import until
 from kit.refusals import one_line
 from rich.console import Console
 
@@ -80,9 +80,8 @@ def exchanged(tmp_path_factory):
         SimulationOptions.of_options({**words, "controller.population": "32"}), bag
     )
     first = system.part(system.controller)
-    another = simulation_system(
-        SimulationOptions.of_options({**words, "controller": "rod_mpc"}), bag
-    ).part("rod_mpc")
+    options = SimulationOptions.of_options({**words, "controller": "rod_mpc"})
+    another = simulation_system(options, bag).part("rod_mpc")
     controllers = (
         replace(first, runs="test_switching:First"),
         waiting(another, "test_switching:Second"),
@@ -363,7 +362,8 @@ def live(exchanged, tmp_path_factory):
             env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
-        until(lambda: up.poll() is not None or "run_started" in record_of(results))
+        started = "run_started"
+        until(lambda: up.poll() is not None or started in record_of(results), started, 400.0)
         script = said(sys.executable, str(ROOT / "examples" / "newcomer.py"), str(exchanged[1]))
         refused = said(*CLI, "call", "switch", "rod_mpc", "knots=[9, 2]")
         back = said(*CLI, "call", "switch", "nempc")
@@ -376,13 +376,6 @@ def live(exchanged, tmp_path_factory):
 
 def record_of(results):
     return "".join(path.read_text() for path in results.glob("2*/system.json"))
-
-
-def until(condition, patience=400.0):
-    end = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < end, "never came"
-        time.sleep(0.2)
 
 
 @pytest.mark.slow

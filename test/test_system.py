@@ -58,14 +58,9 @@ def test_runs_in_lockstep_are_equal_to_the_bit(tmp_path):
         found = messages(tmp_path / name)
         payloads.append({topic: [raw for _, raw, _ in rows] for topic, rows in found.items()})
     first, second = payloads
-    expected = {
-        "pressure/plan",
-        "pressure/sent",
-        "pressure/state",
-        "mocap/tip/pose",
-        "force_torque/wrench",
-    }
-    expected |= {"estimate/rod", "estimate/tip/pose", "reference/rod", "simulation/truth/rod"}
+    expected = {"pressure/plan", "pressure/sent", "pressure/state", "mocap/tip/pose"}
+    expected |= {"force_torque/wrench", "estimate/rod", "estimate/tip/pose", "reference/rod"}
+    expected |= {"simulation/truth/rod"}
     assert expected <= first.keys()
     # these tell wall time, or the names of the run's files
     others = {"diagnostics", "ticks", "rosout", "parameter_events", "configuration"}
@@ -113,8 +108,7 @@ def run_and_kill(results, victim):
     "victim",
     [
         "nempc_controller",
-        pytest.param("estimator", marks=pytest.mark.slow),
-        pytest.param("reference", marks=pytest.mark.slow),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("estimator", "reference")),
     ],
 )
 def test_a_killed_node_vents_the_chambers_and_is_named(tmp_path, victim):
@@ -145,9 +139,8 @@ def test_a_killed_plant_or_recorder_ends_the_run_and_leaves_a_readable_bag(tmp_p
     system = json.loads((tmp_path / "latest" / "system.json").read_text())
     events = [(e["time"], e["node"], e["event"]) for e in system["events"]]
     [died] = [t for t, node, event in events if event == "died" and node == victim]
-    [vented] = [
-        t for t, node, event in events if (node, event) == ("nempc_controller", "deactivated")
-    ]
+    mover = "nempc_controller", "deactivated"
+    [vented] = [t for t, *what in events if tuple(what) == mover]
     assert vented - died < 0.5
     summary = json.loads((tmp_path / "latest" / "summary.json").read_text())
     assert summary["duration_s"] > 1.0

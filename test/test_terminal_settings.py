@@ -84,9 +84,8 @@ def test_of_a_new_terminal_only_the_filter_of_an_el30xx_is_mended(name):
     else:
         assert (mended, master.written) == ([], [])
     # the channels' objects are those that the terminal has
-    assert {(each.index, each.setting.subindex) for each in wanted} <= set(
-        delivered(station.terminals[0])
-    )
+    places = {(each.index, each.setting.subindex) for each in wanted}
+    assert places <= set(delivered(station.terminals[0]))
 
 
 WRONG_OUTPUTS = {
@@ -133,11 +132,9 @@ def test_a_terminal_without_an_object_is_refused():
 # --- what settings do --------------------------------------------------------------------------
 
 
-def volts(objects, words, faults=None, after=0.0, terminal=OUTPUTS):
+def volts(objects, words, after=0.0, terminal=OUTPUTS):
     """Of the outputs `after` [s] without frames; 0: while frames come."""
-    made = EmulatedOutputs(
-        terminal, ObjectDictionary(terminal, faults or TerminalFaults(objects=objects))
-    )
+    made = EmulatedOutputs(terminal, ObjectDictionary(terminal, TerminalFaults(objects=objects)))
     operating = made.signals(0.0, words)
     if not after:
         return operating
@@ -159,9 +156,8 @@ def test_outputs_without_frames_do_what_their_objects_say_and_nothing_else():
 
 def test_a_ramp_goes_so_many_counts_a_millisecond():
     ramp = {(0x8020, 0x05): 1, (0x8020, 0x14): 100}
-    assert volts(ramp, FULL, after=0.1)[2] == pytest.approx(
-        (0x7FFF - 10_000) / 0x7FFF * 10, abs=0.01
-    )
+    left = (0x7FFF - 10_000) / 0x7FFF * 10
+    assert volts(ramp, FULL, after=0.1)[2] == pytest.approx(left, abs=0.01)
     assert volts(ramp, FULL, after=0.4)[2] == 0.0
 
 
@@ -221,12 +217,8 @@ def test_inputs_say_what_their_scale_and_presentation_make_of_a_voltage():
     assert count({(0x8000, 0x02): 1}, 2.5) == pytest.approx(0x4000, abs=1)
     assert count({(0x8000, 0x01): 1, (0x8000, 0x12): 0x8000}, 5.0) == pytest.approx(0x2000, abs=1)
     assert abs(count({(0x8000, 0x0B): 0}, 5.0) - 0x4000) > 100
-    assert inputs({}).convert(0.0, [11.0, -1.0, 5.0, 5.0], True)[::2] == [
-        0x8042,
-        0x8041,
-        0x8000,
-        0x8000,
-    ]
+    states = inputs({}).convert(0.0, [11.0, -1.0, 5.0, 5.0], True)[::2]
+    assert states == [0x8042, 0x8041, 0x8000, 0x8000]
 
 
 # --- station files ------------------------------------------------------------------------------

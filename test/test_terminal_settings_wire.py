@@ -1,11 +1,7 @@
 """Wrong settings of terminals and a real master: mended or refused, and the voltage proves it."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +10,7 @@ from kit.processes import until
 from kit.refusals import one_line
 from kit.wire import Emulator, cable
 from test_ethercat_wire import STATION, new_bus
+from valve_process import filled
 
 from softcr_hardware.ethercat.terminals import load_station
 from softcr_models.errors import UserError
@@ -77,33 +74,25 @@ def test_every_wrong_setting_is_mended_and_said(wire, emulator):
 
 @pytest.mark.parametrize("way", ["SIGKILL", "SIGSTOP", "cable off"])
 def test_whatever_silences_the_master_ends_at_exhaust_voltage(wire, emulator, way):
-    script = Path(__file__).parent / "valve_process.py"
-    process = subprocess.Popen(
-        [sys.executable, script, wire.near], stdout=subprocess.PIPE, text=True
-    )
+    dead = [STATION.valve.when_dead] * 3
+
+    def vented():
+        last = emulator.events("outputs", since=ended)[-1:]
+        return last and last[0]["safe"] and last[0]["volts"] == dead
+
     try:
-        assert process.stdout.readline() == "filled\n"
-        ended = time.monotonic()
-        if way == "cable off":
-            wire.unplug()
-        else:
-            process.send_signal(getattr(signal, way))
-        dead = [STATION.valve.when_dead] * 3
-
-        def vented():
-            last = emulator.events("outputs", since=ended)[-1:]
-            return last and last[0]["safe"] and last[0]["volts"] == dead
-
-        until(vented, "the voltage that the dead host leaves")
-        assert emulator.events("watchdog", since=ended)
-        time.sleep(0.3)  # it stays there
-        assert vented()
+        with filled(wire.near) as process:
+            ended = time.monotonic()
+            if way == "cable off":
+                wire.unplug()
+            else:
+                process.send_signal(getattr(signal, way))
+            until(vented, "the voltage that the dead host leaves")
+            assert emulator.events("watchdog", since=ended)
+            time.sleep(0.3)  # it stays there
+            assert vented()
     finally:
-        if way == "cable off":
-            wire.plug()
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+        wire.plug()
 
 
 REFUSED = {

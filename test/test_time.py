@@ -150,11 +150,8 @@ def estimated(block, seen, first):
     """(number of outputs, tip) of each tick, the first of which has the stamp of a tick."""
     found = []
     for tick, (pressures, pose, wrench) in enumerate(seen, first):
-        values = {
-            "pressure/state": pressures,
-            "mocap/tip/pose": pose,
-            "force_torque/wrench": wrench,
-        }
+        values = {"pressure/state": pressures, "mocap/tip/pose": pose}
+        values["force_torque/wrench"] = wrench
         topics = [each.topic for each in block.inputs]
         samples = {n: Sample(n, tick * PERIOD, values[n], 0.0) for n in topics if n in values}
         outputs = list(block.tick(tick * PERIOD, samples))
@@ -274,6 +271,8 @@ class Venting(Doubler):
 class World(Peer):
     """One node of a block, and the rest of the world."""
 
+    shown = 100 * 10**9  # on /clock [ns]
+
     def __init__(self, block, **parameters):
         super().__init__("rest", parameters.get("mode") == "lockstep")
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
@@ -296,6 +295,15 @@ class World(Peer):
     def send(self, stamp, level=1e4):
         message = pressures_to_message(np.full(3, level), ROBOT.chamber_names, stamp)
         self.states.publish(message)
+
+    def go(self, step=PERIOD):
+        """Show a later time on /clock."""
+        self.shown += step
+        self.clock.publish(clock_to_message(self.shown))
+
+    def go_and_send(self):
+        self.go()
+        self.send(self.shown)
 
     def stamps(self):
         return [from_stamp(message, "") for message in self.heard]
@@ -385,13 +393,10 @@ def test_a_block_paced_by_time_lives_with_the_time_of_clock(world, block):
     report = rest.report()
     assert "nothing has come on /clock" in report.message
     assert not rest.heard
-    shown = [0]
 
-    def go(step=PERIOD // 2):
-        shown[0] += step
-        rest.clock.publish(clock_to_message(shown[0]))
+    def go():
+        rest.go(PERIOD // 2)
 
-    shown[0] = 100 * 10**9
     rest.until(lambda: len(rest.heard) > 5, "ticks on simulated time", go)
     assert rest.tested.counts.time_jumps == 0  # the first time is no jump
     # the clock stands still: so does the block, and says it
@@ -402,9 +407,9 @@ def test_a_block_paced_by_time_lives_with_the_time_of_clock(world, block):
     stamps = rest.stamps()
     assert stamps == sorted(set(stamps))
     assert min(stamps) >= 100 * 10**9
-    assert max(stamps) <= shown[0]
+    assert max(stamps) <= rest.shown
     # and goes back
-    shown[0] = 10 * 10**9
+    rest.shown = 10 * 10**9
     rest.heard.clear()
     rest.until(lambda: len(rest.heard) > 5, "ticks after time went back", go)
     assert max(rest.stamps()) < 20 * 10**9
@@ -418,15 +423,8 @@ def test_a_running_node_goes_over_to_simulated_time(world):
     rest.until(lambda: rest.heard, "an answer", lambda: rest.send(rest.tested.now()))
     rest.tested.set_parameters([Parameter("use_sim_time", value=True)])
     rest.heard.clear()
-    shown = 100 * 10**9
-
-    def go():
-        nonlocal shown
-        shown += PERIOD
-        rest.clock.publish(clock_to_message(shown))
-        rest.send(shown)
-
-    rest.until(lambda: any(m.effort[0] for m in rest.heard), "answers in simulated time", go)
+    answers = "answers in simulated time"
+    rest.until(lambda: any(m.effort[0] for m in rest.heard), answers, rest.go_and_send)
     assert rest.tested.counts.time_jumps == 1
     assert rest.tested.counts.last_time_jump < -1e9
 
@@ -443,15 +441,7 @@ def test_who_hears_nothing_while_the_clock_stands_still_vents_with_newer_stamps(
         silence = 0.2
 
     rest = world(Silent, use_sim_time=True)
-    shown = 100 * 10**9
-
-    def go():
-        nonlocal shown
-        shown += PERIOD
-        rest.clock.publish(clock_to_message(shown))
-        rest.send(shown)
-
-    rest.until(lambda: len([m for m in rest.heard if m.effort[0]]) > 3, "answers", go)
+    rest.until(lambda: sum(m.effort[0] > 0 for m in rest.heard) > 3, "answers", rest.go_and_send)
     last = max(from_stamp(m, "") for m in rest.heard if m.effort[0])
     rest.heard.clear()
     rest.until(lambda: len(rest.heard) >= 3, "vents, again and again")
@@ -459,7 +449,7 @@ def test_who_hears_nothing_while_the_clock_stands_still_vents_with_newer_stamps(
     stamps = rest.stamps()
     assert stamps == sorted(set(stamps))  # or whoever hears them would call them stale
     assert stamps[0] > last
-    assert stamps[-1] <= shown + len(stamps) + 10
+    assert stamps[-1] <= rest.shown + len(stamps) + 10
 
 
 def test_a_replay_does_jumps_again_and_ends_where_stamps_are_there_twice():
@@ -481,9 +471,8 @@ def test_a_replay_does_jumps_again_and_ends_where_stamps_are_there_twice():
     assert (len(kept), back) == (4, 2.0)
     block = Told()
     sample = Sample("pressure/state", 7, np.full(3, 1e3), 0.0)
-    replayed = ReplayedBlock(
-        "doubler", block, kept, SimpleNamespace(at=lambda topic, stamp: sample)
-    )
+    samples = SimpleNamespace(at=lambda topic, stamp: sample)
+    replayed = ReplayedBlock("doubler", block, kept, samples)
     made = [each.output.value[0] for _ in kept for each in replayed.advance()]
     assert made == [2e3, 2e3]
     assert block.jumps == [5.0]

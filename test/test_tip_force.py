@@ -60,11 +60,8 @@ def test_innovations_without_a_shift_are_no_force_and_shifted_ones_are():
     """Five minutes of white noise; a shift of two deviations for a second."""
     for outputs in (("tip",), ("tip", "middle")):
         assert alarm_after(ShiftTest(12.0), np.zeros(3), 21_000, 1, outputs) is None
-        found = [
-            alarm_after(ShiftTest(12.0), np.array([2.0, 0.0, 0.0]), 70, seed, outputs)
-            for seed in range(10)
-        ]
-        assert None not in found
+        shift = np.array([2.0, 0.0, 0.0])
+        assert None not in [alarm_after(ShiftTest(12.0), shift, 70, k, outputs) for k in range(10)]
 
 
 def test_the_sum_is_crosiers():
@@ -113,16 +110,12 @@ def test_held_parameters_stand_still_and_the_others_keep_what_is_known(models):
     kept = estimator.numbers(["bending_compliance"])
     estimator.hold(["bending_compliance"], kept.mean)
     second = estimator.update(BENT, {}, 2 * DT)
-    assert second.parameters["bending_compliance"] == first.parameters["bending_compliance"]
-    assert (
-        second.parameters_std["bending_compliance"]
-        < 1e-3
-        < first.parameters_std["bending_compliance"]
-    )
+    found = first.parameters["bending_compliance"]
+    assert second.parameters["bending_compliance"] == found
+    stds = [each.parameters_std["bending_compliance"] for each in (second, first)]
+    assert stds[0] < 1e-3 < stds[1]
     third = estimator.update(BENT, {TIP: seen + 2e-3}, 3 * DT)
-    assert third.parameters["bending_compliance"] == pytest.approx(
-        first.parameters["bending_compliance"], rel=1e-6
-    )
+    assert third.parameters["bending_compliance"] == pytest.approx(found, rel=1e-6)
     assert np.linalg.norm([third.parameters[name] for name in TIP_FORCE]) > 1e-3
     estimator.free(["bending_compliance"], kept)
     freed = estimator.numbers(["bending_compliance"])

@@ -4,15 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from kit.bags import (
-    LOOP,
-    TYPES,
-    closed_loop,
-    diagnostics,
-    ticks,
-    without,
-    write_bag,
-)
+from kit.bags import LOOP, TYPES, closed_loop, diagnostics, ticks, without, write_bag
 
 from softcr_models import load_robot
 from softcr_runtime.bags.reading import Bag
@@ -56,9 +48,8 @@ def test_a_good_run_is_called_good_with_its_two_figures(tmp_path):
 
 def test_a_robot_that_was_never_commanded_is_no_good_run(tmp_path):
     waited = told_by("simulator", commands_stale=0, without_commands=True)
-    for number, messages in enumerate(
-        (without(closed_loop(DURATION), "pressure/sent"), closed_loop(DURATION) + waited)
-    ):
+    silent = without(closed_loop(DURATION), "pressure/sent")
+    for number, messages in enumerate((silent, closed_loop(DURATION) + waited)):
         found = judged(tmp_path / str(number), messages)
         assert found["line"] == "NOT good: the robot was never commanded (plant: same_structure)"
         assert (found["good"], found["failed"]) == (False, True)
@@ -78,10 +69,8 @@ def test_a_vent_that_ends_the_run_is_as_it_should_be(tmp_path):
 
 def test_a_simulated_robot_that_got_no_commands_for_long_was_vented(tmp_path):
     found = judged(tmp_path, closed_loop(DURATION) + told_by("simulator", commands_stale=2))
-    assert (
-        found["line"]
-        == "NOT good: the robot was vented 2 times because commands stopped (plant: same_structure)"
-    )
+    why = "the robot was vented 2 times because commands stopped"
+    assert found["line"] == f"NOT good: {why} (plant: same_structure)"
     assert found["failed"]
 
 

@@ -348,7 +348,6 @@ def test_the_command_serves_until_it_is_told_to_stop():
     process = subprocess.Popen(
         [SOFTCR, "view", "--no-browser", "--port", str(port)], stdout=subprocess.PIPE, text=True
     )
-
     said = []
 
     def told():
@@ -451,10 +450,7 @@ def test_what_is_locked_in_the_browser_is_locked_in_the_server(page):
 
 
 def test_a_viser_that_starts_otherwise_is_not_served():
-    with (
-        pytest.raises(UserError, match="would not be protected"),
-        Door(8090).installed(),
-    ):
+    with pytest.raises(UserError, match="would not be protected"), Door(8090).installed():
         pass
 
 
@@ -532,14 +528,11 @@ class Rig(Peer):
         tip = pose_with_covariance_to_message(bent[-1], 1e-8 * np.eye(3), stamp)
         self.publish("estimate/tip/pose", tip)
         self.publish("mocap/tip/pose", pose_to_message(bent[-1], stamp))
-        self.publish(
-            "pressure/state", pressures_to_message(np.array([1e4, 2e4, 3e4]), CHAMBERS, stamp)
-        )
-        ahead = np.tile(straight, (4, 1, 1, 1))
-        self.publish(
-            "reference/rod",
-            reference_cloud_message(np.zeros((4, 72)), ahead, ahead[:, -1, :3, 3], stamp, PERIOD),
-        )
+        read = pressures_to_message(np.array([1e4, 2e4, 3e4]), CHAMBERS, stamp)
+        self.publish("pressure/state", read)
+        ahead = np.tile(straight, (4, 1, 1, 1)), np.zeros((4, 72))
+        tips = ahead[0][:, -1, :3, 3]
+        self.publish("reference/rod", reference_cloud_message(*ahead[::-1], tips, stamp, PERIOD))
 
 
 @pytest.fixture(scope="module")
@@ -571,10 +564,7 @@ def test_node_draws_what_is_published(viewer, rig):
 
 def test_node_refuses_what_is_no_message_and_goes_on(viewer, rig):
     wrong = pose_to_message(np.eye(4), rig.now(), frame="world")
-    until(
-        lambda: rig.publish("mocap/tip/pose", wrong) or viewer._rejected,
-        "a refusal",
-    )
+    until(lambda: rig.publish("mocap/tip/pose", wrong) or viewer._rejected, "a refusal")
     assert "mocap/tip/pose: frame 'world' must be 'base'" in viewer._rejected
     rows = viewer.picture.stamp
     until(lambda: viewer.picture.stamp > rows, "more")

@@ -105,9 +105,8 @@ def test_options_reach_the_parts_and_their_wires():
 
 def test_what_nobody_hears_or_plays_is_refused():
     options = options_of(robot="licher2025", wrenches__missing="1@1")
-    with pytest.raises(
-        UserError, match="no meaning here: nobody listens to force_torque/wrench in"
-    ):
+    nobody = "no meaning here: nobody listens to force_torque/wrench in"
+    with pytest.raises(UserError, match=nobody):
         late_system(simulated(options), options)
     options = options_of(robot="dalenberg_robot1", controller="apcc", estimator__stops="1@1")
     with pytest.raises(UserError, match="no meaning here: this run has no estimator"):
@@ -191,12 +190,9 @@ def test_frames_that_are_missing_are_so_for_valves_and_filter():
     assert heard["valves"].latency == 0.005
 
 
-INTERRUPTING = """
-import os
-import signal
-
+MINE = """
+import os, signal
 import numpy as np
-
 
 class Mine:
     needs_state = False
@@ -209,17 +205,22 @@ class Mine:
 
     def command(self, observation):
         self.ticks += 1
-        if self.ticks == 100:
-            os.kill(os.getpid(), signal.SIGINT)
+        if self.ticks == TICK:
+            HAPPENS
         return np.full(self.size, 30e3)
 """
 
 
+def written(path, tick, happens):
+    """A controller of one's own to which something happens in a tick."""
+    path.write_text(MINE.replace("TICK", str(tick)).replace("HAPPENS", happens))
+    return f"{path}:Mine"
+
+
 @pytest.mark.later
 def test_ctrl_c_ends_a_run_with_its_bag_and_its_report(tmp_path):
-    (tmp_path / "mine.py").write_text(INTERRUPTING)
-    words = ["up", "simulation", "--mode", "virtual", "--duration", "60"]
-    words += ["--controller", f"{tmp_path}/mine.py:Mine", "--results", str(tmp_path)]
+    mine = written(tmp_path / "mine.py", 100, "os.kill(os.getpid(), signal.SIGINT)")
+    words = [*VIRTUAL[:-1], "60", "--controller", mine, "--results", str(tmp_path)]
     assert main(words) == 0
     directory = tmp_path / "latest"
     summary = json.loads((directory / "summary.json").read_text())
@@ -229,30 +230,13 @@ def test_ctrl_c_ends_a_run_with_its_bag_and_its_report(tmp_path):
     assert not any(last.points[-1].effort)  # it leads to a vented arm
 
 
-RAISES = """
-import numpy as np
-
-class Mine:
-    def __init__(self, context, settings):
-        self.size, self.ticks = context.model.inputs.size, 0
-    def reset(self):
-        pass
-    def command(self, observation):
-        self.ticks += 1
-        if self.ticks == 20:
-            raise ZeroDivisionError("no idea")
-        return np.full(self.size, 2e4)
-"""
-
-
 @pytest.mark.later
 def test_a_controller_that_raises_once_is_a_failed_run_and_its_line_comes_first(
     tmp_path, capsys, monkeypatch
 ):
-    (tmp_path / "mine.py").write_text(RAISES)
-    words = ["--robot", "licher2025", "--plant.plant-errors", "same_structure"]
-    words += ["--reference", "setpoint", "--controller", f"{tmp_path}/mine.py:Mine"]
-    words += ["--results", str(tmp_path / "results")]
+    mine = written(tmp_path / "mine.py", 20, 'raise ZeroDivisionError("no idea")')
+    words = ["--robot", "licher2025", "--plant.plant-errors", "same_structure", "--reference"]
+    words += ["setpoint", "--controller", mine, "--results", str(tmp_path / "results")]
     monkeypatch.setattr("sys.argv", ["softcr", *VIRTUAL, *words])
     assert main([*VIRTUAL, *words]) == 1
     (summary,) = (tmp_path / "results").glob("2*/summary.json")

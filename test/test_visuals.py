@@ -1,15 +1,13 @@
 """The node that shows a robot to other programs: frames, URDF, shape, markers, parameters."""
 
-import time
-
 import numpy as np
 import pinocchio as pin
 import pytest
 from domains import fresh_domain
+from kit.processes import Peer
 
 rclpy = pytest.importorskip("rclpy")
 
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
 from softcr_hardware.optitrack.calibration import load_calibration  # noqa: E402
@@ -20,7 +18,6 @@ from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_mes
 from softcr_runtime.wire.messages import pose_with_covariance_to_message  # noqa: E402
 from softcr_runtime.wire.rod_clouds import rod_cloud_message  # noqa: E402
 from softcr_runtime.wire.tf_types import tf_transforms  # noqa: E402
-from softcr_runtime.wire.topics import TOPICS, qos  # noqa: E402
 from softcr_tools.nodes.visuals import VisualsNode  # noqa: E402
 from softcr_tools.running.run_options import SimulationOptions  # noqa: E402
 from softcr_tools.running.systems import simulation_system  # noqa: E402
@@ -42,51 +39,44 @@ def shown():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROS_DOMAIN_ID", fresh_domain())
         patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        context = rclpy.Context()
-        rclpy.init(context=context)
+        other = Peer("other")
     calibration = Parameter("calibration", value="licher2025")
-    node = VisualsNode(context=context, parameter_overrides=[calibration])
-    other = rclpy.create_node("other", context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(other)
+    node = VisualsNode(context=other.context, parameter_overrides=[calibration])
     heard = {topic: [] for topic in TOLD}
     node.trigger_configure()
     node.trigger_activate()
     for topic in TOLD:  # late: what is latched comes nevertheless
-        kind = TOPICS[topic].message_class()
-        raw = IS_RAW and topic.startswith("/tf")
-        other.create_subscription(kind, topic, heard[topic].append, qos(topic), raw=raw)
-    inputs = ("estimate/rod", "estimate/tip/pose", "/diagnostics")
+        other.hear(topic, heard[topic].append, raw=IS_RAW and topic.startswith("/tf"))
     around = load_obstacles("ball").model_dump(mode="json")
     simulator = DiagnosticReport("simulator: loop", 0, "", ROBOT.name, {"obstacles": around})
     another = DiagnosticReport("r2/simulator: loop", 0, "", ROBOT.name, {"obstacles": []})
-    say = {t: other.create_publisher(TOPICS[t].message_class(), t, qos(t)) for t in inputs}
     rod = CosseratRod(ROBOT, intervals=5)
     state = rod.rest_state()
     tip = rod.tip_pose(state)
     nodes = rod.node_poses(state)
     poses = np.concatenate((nodes[:1], nodes))
-    deadline = time.monotonic() + 20.0
+
+    def say():
+        stamp = other.now()
+        covariance = pose_with_covariance_to_message(tip, 1e-8 * np.eye(3), stamp)
+        other.publisher("estimate/tip/pose").publish(covariance)
+        # of several nodes, not in order
+        for report, age in ((simulator, 0), (another, 10**9)):
+            message = diagnostics_to_message([report], stamp - age)
+            other.publisher("/diagnostics").publish(message)
+        found = {"bending_compliance": 47.5}, {"bending_compliance": 0.4}
+        other.publisher("estimate/rod").publish(rod_cloud_message(state, poses, *found, stamp))
+
+    def all_is_shown():
+        return all(heard.values()) and obstacles_in(heard["markers"][-1])
+
     try:
-        while not all(heard.values()) or not obstacles_in(heard["markers"][-1]):
-            silent = [topic for topic, messages in heard.items() if not messages]
-            assert time.monotonic() < deadline, f"nothing on {silent}"
-            stamp = other.get_clock().now().nanoseconds
-            covariance = pose_with_covariance_to_message(tip, 1e-8 * np.eye(3), stamp)
-            say["estimate/tip/pose"].publish(covariance)
-            # of several nodes, not in order
-            for report, age in ((simulator, 0), (another, 10**9)):
-                say["/diagnostics"].publish(diagnostics_to_message([report], stamp - age))
-            found = {"bending_compliance": 47.5}, {"bending_compliance": 0.4}
-            say["estimate/rod"].publish(rod_cloud_message(state, poses, *found, stamp))
-            executor.spin_once(timeout_sec=0.02)
+        other.until(all_is_shown, "a message on each topic, with obstacles", say)
         yield {topic: messages[-1] for topic, messages in heard.items()} | {"tip": tip}
     finally:
         node.finish()
-        executor.shutdown()
         node.destroy_node()
-        other.destroy_node()
-        context.try_shutdown()
+        other.close()
 
 
 def test_frames_lead_from_the_cameras_world_to_the_tip(shown):
@@ -125,11 +115,8 @@ def test_obstacles_are_drawn_that_the_simulator_of_this_robot_tells(shown):
 
 def test_estimated_parameters_can_be_plotted(shown):
     message = shown["estimate/parameters"]
-    assert (list(message.name), list(message.position), list(message.effort)) == (
-        ["bending_compliance"],
-        [47.5],
-        [0.4],
-    )
+    told = list(message.name), list(message.position), list(message.effort)
+    assert told == (["bending_compliance"], [47.5], [0.4])
 
 
 def test_a_run_has_the_node_unless_it_is_told_not_to(tmp_path):

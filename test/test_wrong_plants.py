@@ -15,15 +15,9 @@ from softcr_studies.loops.closed_loop import mean_error_mm
 from softcr_studies.loops.tracking_loop import SETTLED, Case, reference_of, run_loop
 
 ROBOT = load_robot("licher2025")
-CHAINED = ROBOT.replace(
-    pressure_chain={
-        "hysteresis_radii": [300.0, 1000.0, 3000.0],
-        "hose_time": 0.025,
-        "chamber_angles": True,
-        "curvature_stiffness": True,
-        "marker_offset": True,
-    }
-)
+CHAIN = {"hysteresis_radii": [300.0, 1000.0, 3000.0], "hose_time": 0.025}
+CHAIN |= dict.fromkeys(("chamber_angles", "curvature_stiffness", "marker_offset"), True)
+CHAINED = ROBOT.replace(pressure_chain=CHAIN)
 # chosen on the motion of Experiment 4a, judged on a circle
 CASE = Case("circle", ReferenceSettings(kind="circle", frequency=0.6), 6.0, plant_intervals=10)
 FAST = replace(CASE, reference=ReferenceSettings(kind="trajectory"))

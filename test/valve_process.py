@@ -1,7 +1,9 @@
 """A process that owns the valves of an interface, enables and fills them: to be killed."""
 
+import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -31,6 +33,20 @@ def valve_driver(interface, say=lambda line: None, station="licher2025", **chang
     bus = EtherCatBus(interface, station, data)
     limits = load_robot("licher2025").pressure_limits
     return ValveDriver(station, limits, data, bus, EASY, say=say, **changes)
+
+
+@contextmanager
+def filled(*words):
+    """Such a process with these words, whose chambers are full; killed in the end."""
+    command = [sys.executable, __file__, *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "filled\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def main():

@@ -141,16 +141,12 @@ def test_everything_is_smooth_through_the_straight_pose():
     direction = np.array([0.8, -0.5, 0.1])
     for step in (1e-1, 1e-2, 1e-3):
         line = np.linspace(-2.0, 2.0, 5)[:, None] * step * direction
-        values = np.concatenate(
-            [
-                section_pose(line, LENGTH, 1.0).reshape(5, -1),
-                ConstantCurvatureChain(1).body_jacobian(line, [LENGTH]).reshape(5, -1),
-                np.concatenate(
-                    point_motion(line, line, LENGTH, 1.0, CENTRE_OF_GRAVITY)[1:], axis=-1
-                ).reshape(5, -1),
-            ],
-            axis=1,
+        parts = (
+            section_pose(line, LENGTH, 1.0),
+            ConstantCurvatureChain(1).body_jacobian(line, [LENGTH]),
+            *point_motion(line, line, LENGTH, 1.0, CENTRE_OF_GRAVITY)[1:],
         )
+        values = np.concatenate([part.reshape(5, -1) for part in parts], axis=1)
         assert np.abs(np.diff(values, 3, axis=0)).max() < 6.0 * step**3 + 1e-14
     tiny = section_pose(1e-160 * direction, LENGTH, 1.0)
     np.testing.assert_allclose(tiny, section_pose(np.zeros(3), LENGTH, 1.0), atol=1e-15)
@@ -174,9 +170,8 @@ def test_a_backbone_goes_from_base_to_tip():
     np.testing.assert_allclose(poses[:, 0], np.broadcast_to(BASE, (5, 4, 4)))
     np.testing.assert_allclose(poses[:, -1], chain.pose(q, LENGTHS), atol=1e-12)
     np.testing.assert_allclose(poses[:, 12], chain.pose(q, LENGTHS, coverage(0, 1.0)), atol=1e-12)
-    np.testing.assert_allclose(
-        poses[:, 40, :3, 3], chain.position(q, LENGTHS, coverage(1, 1.0)), atol=1e-12
-    )
+    second = chain.position(q, LENGTHS, coverage(1, 1.0))
+    np.testing.assert_allclose(poses[:, 40, :3, 3], second, atol=1e-12)
 
 
 def test_wrong_arguments_are_refused_in_one_line():
@@ -238,13 +233,9 @@ def test_coriolis_forces_follow_from_the_kinetic_energy(model, seed):
     coriolis = model.coriolis(q_f, rate)
     skew = change - 2.0 * coriolis
     np.testing.assert_allclose(skew, -skew.T, atol=1e-8)
-    energies = [
-        0.5 * rate @ (model.inertia(q_f + e) - model.inertia(q_f - e)) @ rate
-        for e in step * np.eye(9)
-    ]
-    np.testing.assert_allclose(
-        coriolis @ rate, change @ rate - np.array(energies) / (2 * step), atol=1e-8
-    )
+    slopes = [model.inertia(q_f + e) - model.inertia(q_f - e) for e in step * np.eye(9)]
+    by_q = 0.5 * rate @ (np.array(slopes) / (2 * step)) @ rate
+    np.testing.assert_allclose(coriolis @ rate, change @ rate - by_q, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -306,13 +297,8 @@ def test_base_reaction_is_that_of_rigid_bodies_on_the_same_path(model, seed):
 
         step = 1e-5
         before, now, after = path(-step), path(0.0), path(step)
-        expected += rigid_base_wrench(
-            mass,
-            model.gravity,
-            now,
-            (after - before) / (2 * step),
-            (after - 2.0 * now + before) / step**2,
-        )
+        motion = now, (after - before) / (2 * step), (after - 2.0 * now + before) / step**2
+        expected += rigid_base_wrench(mass, model.gravity, *motion)
     np.testing.assert_allclose(reaction, expected, atol=2e-6)
 
 
@@ -325,15 +311,9 @@ def rigid_base_wrench(mass, gravity, position, velocity, acceleration):
         joint = rigid.addJoint(joint, slide, pin.SE3.Identity(), slide.shortname())
     point = pin.Inertia(mass, np.zeros(3), np.zeros((3, 3)))
     rigid.appendBodyToJoint(joint, point, pin.SE3.Identity())
-    held = np.array([0.0, 0, 0, 0, 0, 0, 1])
-    forces = pin.rnea(
-        rigid,
-        rigid.createData(),
-        np.r_[held, position],
-        np.r_[np.zeros(6), velocity],
-        np.r_[np.zeros(6), acceleration],
-    )
-    return forces[:6]
+    pose, still = np.array([0.0, 0, 0, 0, 0, 0, 1]), np.zeros(6)  # of the base
+    motion = np.r_[pose, position], np.r_[still, velocity], np.r_[still, acceleration]
+    return pin.rnea(rigid, rigid.createData(), *motion)[:6]
 
 
 def test_without_gravity_the_cosserat_rod_bends_into_the_same_arc():

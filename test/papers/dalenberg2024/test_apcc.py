@@ -92,7 +92,8 @@ def test_the_loop_ends_as_it_should():
     poses = CHAIN.pose(shape(4, 3), TRUE_LENGTHS, coverage)
 
     def run(**changes):
-        return infer(CHAIN, TRUE_LENGTHS, coverage, poses, np.zeros(9), _inference(**changes))
+        told = InferenceSettings(**changes)
+        return infer(CHAIN, TRUE_LENGTHS, coverage, poses, np.zeros(9), told)
 
     assert run(iterations=2).iterations == 2
     both, either = run(), run(stop="either", angular_threshold=10.0)
@@ -104,7 +105,7 @@ def test_the_loop_ends_as_it_should():
     assert run(longest_step=1e-3, iterations=3).configuration.max() <= 3e-3 + 1e-12
     # lengths that no configuration explains: it stops where it comes no nearer
     off = coverage_of(SENSORS, FIRST_LENGTHS)
-    search = _inference(iterations=100)
+    search = InferenceSettings(iterations=100)
     stuck = infer(CHAIN, FIRST_LENGTHS, off, poses, np.zeros(9), search)
     assert not stuck.converged
     assert stuck.iterations < 50
@@ -112,13 +113,9 @@ def test_the_loop_ends_as_it_should():
     np.testing.assert_allclose(further.configuration, stuck.configuration, atol=3e-6)
 
 
-def _inference(**changes):
-    return InferenceSettings(**changes)
-
-
-def as_twist(matrix: np.ndarray) -> np.ndarray:
-    """(6,) of an element (4, 4) of se(3), linear first."""
-    return np.array([*matrix[:3, 3], matrix[2, 1], matrix[0, 2], matrix[1, 0]])
+def as_twists(matrices: list[np.ndarray]) -> np.ndarray:
+    """(k, 6) of elements (4, 4) of se(3), linear first."""
+    return np.array([[*m[:3, 3], m[2, 1], m[0, 2], m[1, 0]] for m in matrices])
 
 
 @pytest.mark.parametrize("feedback", ["pose", "position"])
@@ -131,22 +128,18 @@ def test_an_update_is_the_printed_one(feedback):
         found = CHAIN.pose(q, FIRST_LENGTHS, coverage)
         if feedback == "position":
             return (poses - found)[:, :3, 3]
-        return np.array(
-            [as_twist(logm(np.linalg.solve(a, b)).real) for a, b in zip(found, poses, strict=True)]
-        )
+        return as_twists([logm(each).real for each in np.linalg.solve(found, poses)])
 
     def moved(change):
         """The error that would be seen if the arm, not the model, moved: J_b or J_p times it."""
         before, after = (CHAIN.pose(each, FIRST_LENGTHS, coverage) for each in (q, q + change))
         if feedback == "position":
             return (after - before)[:, :3, 3]
-        return np.array(
-            [as_twist(np.linalg.solve(a, b)) for a, b in zip(before, after, strict=True)]
-        )
+        return as_twists(np.linalg.solve(before, after))
 
     jacobian = np.array([moved(1e-7 * e).ravel() / 1e-7 for e in np.eye(9)]).T
     step = np.linalg.lstsq(jacobian, errors(q).ravel(), rcond=None)[0]
-    once = _inference(feedback=feedback, iterations=1, damping=0.0, longest_step=1e3)
+    once = InferenceSettings(feedback=feedback, iterations=1, damping=0.0, longest_step=1e3)
     found = infer(CHAIN, FIRST_LENGTHS, coverage, poses, q, once)
     np.testing.assert_allclose(found.configuration - q, step, atol=2e-5 * np.abs(step).max())
     # what it says it left is what is left, of every sensor

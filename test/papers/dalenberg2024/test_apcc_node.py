@@ -6,18 +6,19 @@ import time
 import numpy as np
 import pytest
 from kit.loops import TIMEOUT, lockstep_node
+from kit.processes import ros, until
 
-rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("rclpy")
 
-from std_srvs.srv import Trigger  # noqa: E402
+from std_srvs.srv import Trigger
 
-from softcr_papers.constant_curvature.kinematics import coverage_of  # noqa: E402
-from softcr_papers.dalenberg2024.apcc.block import ESTIMATE, PLAN, POSES, SETPOINT, ApccBlock  # noqa: E402
-from softcr_papers.dalenberg2024.arm import load_arm  # noqa: E402
-from softcr_runtime.ros.block_node import block_node_class  # noqa: E402
-from softcr_runtime.wire.body_messages import poses_to_message  # noqa: E402
-from softcr_runtime.wire.goal_messages import tip_to_message  # noqa: E402
-from softcr_runtime.wire.messages import from_stamp, plan_from_message  # noqa: E402
+from softcr_papers.constant_curvature.kinematics import coverage_of
+from softcr_papers.dalenberg2024.apcc.block import ESTIMATE, PLAN, POSES, SETPOINT, ApccBlock
+from softcr_papers.dalenberg2024.arm import load_arm
+from softcr_runtime.ros.block_node import block_node_class
+from softcr_runtime.wire.body_messages import poses_to_message
+from softcr_runtime.wire.goal_messages import tip_to_message
+from softcr_runtime.wire.messages import from_stamp, plan_from_message
 
 PERIOD = 0.02
 ARM = load_arm("dalenberg_robot1")
@@ -122,23 +123,19 @@ def test_the_node_steers_holds_and_calibrates(world):
 
 
 def test_stale_poses_hold_the_last_command():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    node = block_node_class(ApccBlock)(context=context)
     sent = []
-    try:
-        node.trigger_configure()
-        node._speakers[PLAN].publisher.publish = sent.append
-        node.trigger_activate()
-        deadline = time.monotonic() + TIMEOUT
-        while len(sent) < 3 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert node.diagnostic_values()["holding"] == "no poses"
-        assert node.diagnostic_warnings() == ["no poses: tendons held"]
-        assert not lengths(sent[-1]).any()
-        stamps = [from_stamp(message, PLAN) for message in sent[:3]]
-        assert sorted(set(stamps)) == stamps
-    finally:
-        node.finish()
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
+    with ros() as context:
+        node = block_node_class(ApccBlock)(context=context)
+        try:
+            node.trigger_configure()
+            node._speakers[PLAN].publisher.publish = sent.append
+            node.trigger_activate()
+            until(lambda: len(sent) >= 3, "three commands")
+            assert node.diagnostic_values()["holding"] == "no poses"
+            assert node.diagnostic_warnings() == ["no poses: tendons held"]
+            assert not lengths(sent[-1]).any()
+            stamps = [from_stamp(message, PLAN) for message in sent[:3]]
+            assert sorted(set(stamps)) == stamps
+        finally:
+            node.finish()
+            node.destroy_node()

@@ -15,14 +15,8 @@ from softcr_papers.dalenberg2024.tendons import Tendons
 
 ROBOT = load_arm("dalenberg_robot1")
 # leaning: nothing vanishes by symmetry
-LEANING = ROBOT.model_copy(
-    update={
-        "bodies": (0.14, 0.2),
-        "racks": (0.1, 0.3),
-        "actuators": ROBOT.actuators[:6],
-        "base_orientation": (2.6, 0.3, 0.5),
-    }
-)
+SHORTER = {"bodies": (0.14, 0.2), "racks": (0.1, 0.3), "actuators": ROBOT.actuators[:6]}
+LEANING = ROBOT.model_copy(update=SHORTER | {"base_orientation": (2.6, 0.3, 0.5)})
 NO_TENDONS = TendonGains(proportional=0.0, integral=0.0, derivative=0.0)
 
 
@@ -148,22 +142,13 @@ def rigid_forces(arm, mass, coverage, q, rate, acceleration):
     point = pin.Inertia(mass, np.zeros(3), np.zeros((3, 3)))
     model.appendBodyToJoint(joint, point, pin.SE3.Identity())
 
-    def path(t):
-        along = q + t * rate + 0.5 * t**2 * acceleration
+    def joints(along):
         return rigid_joints(along, arm.arm.rest_lengths, coverage)
 
     step = 1e-4
-    before, now, after = path(-step), path(0.0), path(step)
-    mapping = (
-        np.array(
-            [
-                rigid_joints(q + e, arm.arm.rest_lengths, coverage)
-                - rigid_joints(q - e, arm.arm.rest_lengths, coverage)
-                for e in 1e-6 * np.eye(6)
-            ]
-        )
-        / 2e-6
-    )
+    times = (-step, 0.0, step)
+    before, now, after = (joints(q + t * rate + 0.5 * t**2 * acceleration) for t in times)
+    mapping = np.array([joints(q + e) - joints(q - e) for e in 1e-6 * np.eye(6)]) / 2e-6
     velocity = (after - before) / (2 * step)
     acceleration = (after - 2 * now + before) / step**2
     return mapping @ pin.rnea(model, model.createData(), now, velocity, acceleration)
@@ -201,13 +186,8 @@ def test_a_hanging_arm_is_stretched_by_what_hangs_below():
 
 def test_many_bodies_are_a_beam():
     """A light, horizontal cantilever sinks by F L^3 / (3 E I)."""
-    beam = ROBOT.model_copy(
-        update={
-            "bodies": (0.05,) * 12,
-            "density": 1e-3,
-            "base_orientation": (0.0, 0.5 * np.pi, 0.0),
-        }
-    )
+    sideways = {"base_orientation": (0.0, 0.5 * np.pi, 0.0)}
+    beam = ROBOT.model_copy(update=sideways | {"bodies": (0.05,) * 12, "density": 1e-3})
     arm, payload = ArmDynamics(beam, payload=0.02), 0.02
     state = arm.rest()
     arm.advance(state, np.zeros(9), 5.0, NO_TENDONS, longest_step=5e-3)

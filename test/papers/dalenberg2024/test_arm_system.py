@@ -1,14 +1,12 @@
 """The tendon-driven arm in the running system: files, plant, setpoints, a lock-step run, report."""
 
 import json
-import socket
 import subprocess
-import sys
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.processes import SOFTCR, free_port
 
 from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
@@ -21,17 +19,13 @@ from softcr_papers.dalenberg2024.tip_references import TipReferenceSettings, tip
 from softcr_runtime.bags.signals import decoder
 from softcr_runtime.blocks.command_packets import CommandPacket
 from softcr_runtime.blocks.values import Pose
-from softcr_runtime.wire.body_messages import (
-    pose_values_from_message,
-    tendons_from_message,
-)
+from softcr_runtime.wire.body_messages import pose_values_from_message, tendons_from_message
 from softcr_runtime.wire.codecs import EXCHANGED, codec, expected_of
 from softcr_runtime.wire.messages import from_stamp, pose_from_message
 from softcr_tools.viewer.picture import Picture
 
 ARM = load_arm("dalenberg_robot1")
 FILE = config_directory() / "robots" / "dalenberg_robot1.yaml"
-SOFTCR = str(Path(sys.executable).with_name("softcr"))
 NAMES = ARM.actuator_names
 
 
@@ -80,9 +74,8 @@ def test_a_circle_is_level_and_a_model_that_only_bends_can_follow_it():
 def test_a_file_of_tips_is_followed_and_one_out_of_reach_refused(tmp_path):
     path = tmp_path / "path.csv"
     path.write_text("time,tip_x,tip_y,tip_z\n0,0,0,-0.5\n2,0.1,0,-0.5\n")
-    np.testing.assert_allclose(
-        reference_of(kind="file", file=str(path)).at(1.0), [0.05, 0.0, -0.5], atol=1e-12
-    )
+    half_way = reference_of(kind="file", file=str(path)).at(1.0)
+    np.testing.assert_allclose(half_way, [0.05, 0.0, -0.5], atol=1e-12)
     path.write_text("time,tip_x,tip_y,tip_z\n0,0,0,-0.5\n2,2.0,0,-0.5\n")
     with pytest.raises(UserError, match=r"beyond the arm's reach, 0\.9 m"):
         reference_of(kind="file", file=str(path))
@@ -103,10 +96,9 @@ def test_the_plant_hangs_still_in_balance_and_holds_without_commands():
     np.testing.assert_allclose(after.true_tip_pose[:2, 3], 0.0, atol=1e-9)
     # weight of arm and payload against springs and tendons
     dynamics = plant.dynamics
-    balance = dynamics.force(after.q, 0 * after.q, after.forces) - dynamics.bias(
-        after.q, 0 * after.q
-    )
-    assert np.abs(balance).max() < 1e-3 * np.abs(dynamics.bias(after.q, 0 * after.q)).max()
+    weight = dynamics.bias(after.q, 0 * after.q)
+    balance = dynamics.force(after.q, 0 * after.q, after.forces) - weight
+    assert np.abs(balance).max() < 1e-3 * np.abs(weight).max()
     np.testing.assert_allclose(after.lengths, dynamics.actuation.T @ after.q)
 
 
@@ -123,9 +115,8 @@ def test_motors_follow_and_cameras_have_noise_that_a_seed_repeats():
         seen, noisy, same = (plant.sensed(stamp).poses for plant in (quiet, loud, again))
         np.testing.assert_array_equal(noisy, same)
         errors.append(noisy[:, :3, 3] - seen[:, :3, 3])
-        np.testing.assert_allclose(
-            noisy[:, :3, :3] @ noisy[:, :3, :3].swapaxes(1, 2), [np.eye(3)] * 3, atol=1e-12
-        )
+        turns = noisy[:, :3, :3]
+        np.testing.assert_allclose(turns @ turns.swapaxes(1, 2), [np.eye(3)] * 3, atol=1e-12)
     assert 0.8e-3 < np.std(errors) < 1.2e-3
     # the first tendon runs along +x: pulling it bends the arm there
     assert quiet.sensed(61).true_tip_pose[0, 3] > 0.01
@@ -297,10 +288,7 @@ def test_the_page_draws_an_arm(recorded):
     messages, picture = heard(recorded), Picture(ARM)
     for stamp in sorted(messages["estimate/state"])[-20:]:
         hear(picture, messages, stamp)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    page = Page(ARM, "127.0.0.1", port, lambda: None, with_hand=True)
+    page = Page(ARM, "127.0.0.1", free_port(), lambda: None, with_hand=True)
     try:
         page.draw(picture, HandControl(()), {}, stamp * 1e-9)
         assert page._hand is None  # nothing to slide

@@ -190,16 +190,11 @@ def test_thread_lengths_are_lengths_in_space(seed):
 def test_threads_act_as_their_lengths_change(seed):
     """Virtual work, (42), (44), (46): B is the derivative of the lengths."""
     q, _ = random_motion(seed, 3)
-    gradient = [
-        (
-            thread_lengths(q + e, LENGTHS, 0.7, ROUTES, ENDS)
-            - thread_lengths(q - e, LENGTHS, 0.7, ROUTES, ENDS)
-        )
-        / 2e-6
-        for e in 1e-6 * np.eye(9)
-    ]
-    found = actuation_by_quadrature(q, LENGTHS, 0.7, ROUTES, ENDS)
-    np.testing.assert_allclose(found, gradient, atol=1e-8)
+    threads = LENGTHS, 0.7, ROUTES, ENDS
+    moves = 1e-6 * np.eye(9)
+    after, before = ([thread_lengths(q + s * e, *threads) for e in moves] for s in (1, -1))
+    gradient = np.subtract(after, before) / 2e-6
+    np.testing.assert_allclose(actuation_by_quadrature(q, *threads), gradient, atol=1e-8)
 
 
 RACKS = np.array([0.15, 0.36, 0.60])

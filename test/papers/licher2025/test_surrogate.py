@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.refusals import one_line
 from kit.surrogates import SMALL, quick_fits, small_network
+from safetensors.torch import load, save
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
@@ -149,9 +150,8 @@ def test_samples_are_the_rods_motion():
     """Against `CosseratRod.simulate` in one go, held pressures, fine steps."""
     rod = CosseratRod(load_robot("licher2025"), 5, max_substep=0.001)
     signal = Signal.of(rod.robot, 20, PERIOD, 6e4)
-    levels, parameters = draw_inputs(
-        rod, signal, {"raw_steps": 1.0}, {}, 2, np.random.default_rng(5)
-    )
+    random = np.random.default_rng(5)
+    levels, parameters = draw_inputs(rod, signal, {"raw_steps": 1.0}, {}, 2, random)
     motions = simulate(rod, levels, parameters, PERIOD)
     prediction = RodPrediction(rod)
     for row in range(2):
@@ -206,9 +206,8 @@ def test_advance_is_the_ansatz_at_the_end_of_the_step():
     marks = network.at_marks(coordinates, told)
     for mark in range(3):
         time = torch.tensor(network.period * (mark + 1) / 3)
-        assert torch.allclose(
-            network.at(coordinates, told, time)[0], marks[:, mark], rtol=1e-4, atol=1e-4
-        )
+        there, _ = network.at(coordinates, told, time)
+        assert torch.allclose(there, marks[:, mark], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
@@ -258,13 +257,11 @@ def test_a_network_is_told_where_cross_sections_point():
     network.set_coordinates(identity, rod)
     state = np.zeros(72)
     RodState(state).wrenches[:, 4] = np.linspace(0.6, 0.1, 6)  # N m about y, as nodes have them
-    compliance = 55.0
     parameters = rod.nominal_parameters.copy()
-    parameters[0] = compliance
+    parameters[0] = 55.0  # the compliance
     poses = rod.node_poses(state, parameters)
-    told = network.tell(
-        torch.zeros(1, 3), torch.zeros(1, 3), torch.tensor(parameters[None]).float()
-    )
+    none, numbers_of = torch.zeros(1, 3), torch.tensor(parameters[None]).float()
+    told = network.tell(none, none, numbers_of)
     directions = network.directions(torch.tensor(state[None]).float(), told).view(3, 5)
     assert torch.allclose(directions[0], torch.zeros(5), atol=1e-6)
     assert np.allclose(directions[1], poses[1:, 0, 2], atol=2e-3)
@@ -303,12 +300,8 @@ def test_predict_by_name_equals_the_prediction_model():
     begin, end = rng.uniform(0, 5e4, (2, 5, 3))
     parameters = np.tile([52.0, robot.tip_mass, 1.0], (5, 1))
     theirs = model.step(states, begin, end, parameters, network.period)
-    ours = network.predict(
-        torch.tensor(states, dtype=torch.float32),
-        torch.tensor(begin, dtype=torch.float32),
-        52.0,
-        pressures_end=torch.tensor(end, dtype=torch.float32),
-    )
+    told, now, after = (torch.tensor(each, dtype=torch.float32) for each in (states, begin, end))
+    ours = network.predict(told, now, 52.0, pressures_end=after)
     np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-4, atol=1e-4)
     with pytest.raises(UserError, match="parameter 'colour': the network knows bending_compliance"):
         network.predict(torch.zeros(1, 72), torch.zeros(1, 3), 50.0, colour=1.0)
@@ -436,34 +429,28 @@ def test_broken_files_are_refused_in_one_line(tmp_path):
     weights, sheet = files.files_of(path)
     whole, card = weights.read_bytes(), sheet.read_text()
 
-    def refused(match):
+    tensors, told = load(whole), json.loads(card)
+    lost = torch.full_like(tensors["last.bias"], np.nan)
+    for content, match in (
+        (whole[: len(whole) // 2], "cannot be read as weights"),
+        (b"\x80\x05pickle", "cannot be read as weights"),
+        (save(tensors | {"last.bias": lost}), "last.bias holds numbers that are not finite"),
+        (save({k: v for k, v in tensors.items() if k != "mean"}), "lacks 'mean'"),
+        (save(tensors | {"extra": torch.zeros(1)}), "holds 'extra'"),
+        (save(tensors | {"mean": torch.zeros(3)}), "mean has shape"),
+    ):
+        weights.write_bytes(content)
         with one_line(match):
             files.load(path)
-
-    weights.write_bytes(whole[: len(whole) // 2])
-    refused("cannot be read as weights")
-    weights.write_bytes(b"\x80\x05pickle")
-    refused("cannot be read as weights")
-    from safetensors.torch import load, save
-
-    tensors = load(whole)
-    weights.write_bytes(
-        save(tensors | {"last.bias": torch.full_like(tensors["last.bias"], np.nan)})
-    )
-    refused("last.bias holds numbers that are not finite")
-    weights.write_bytes(save({k: v for k, v in tensors.items() if k != "mean"}))
-    refused("lacks 'mean'")
-    weights.write_bytes(save(tensors | {"extra": torch.zeros(1)}))
-    refused("holds 'extra'")
-    weights.write_bytes(save(tensors | {"mean": torch.zeros(3)}))
-    refused("mean has shape")
     weights.write_bytes(whole)
-    sheet.write_text(card[:100])
-    refused("not a training card")
-    sheet.write_text(json.dumps(json.loads(card) | {"intervals": 0}))
-    refused("intervals")
-    sheet.write_text(json.dumps(json.loads(card) | {"intervals": 10**9}))  # 100 GB if allocated
-    refused("its card asks for")
+    for content, match in (
+        (card[:100], "not a training card"),
+        (json.dumps(told | {"intervals": 0}), "intervals"),
+        (json.dumps(told | {"intervals": 10**9}), "its card asks for"),  # 100 GB if allocated
+    ):
+        sheet.write_text(content)
+        with one_line(match):
+            files.load(path)
     sheet.write_text(card)
     files.load(path)
 
@@ -472,21 +459,10 @@ def test_broken_files_are_refused_in_one_line(tmp_path):
 
 
 def test_published_recipe_runs_on_physics_alone(tmp_path):
-    recipe = published_settings().model_copy(
-        update={
-            "iterations": 20,
-            "trajectories": 16,
-            "ticks": 40,
-            "box_samples": 4000,
-            "physics_points": 64,
-            "threads": 1,
-            "validate_every": 1.0,
-        }
-    )
-    seen = []
-    network, card = train(
-        load_robot("licher2025"), recipe, tmp_path / "published", lambda p: seen.append(p)
-    )
+    few = {"iterations": 20, "trajectories": 16, "ticks": 40, "box_samples": 4000}
+    few |= {"physics_points": 64, "threads": 1, "validate_every": 1.0}
+    recipe, seen = published_settings().model_copy(update=few), []
+    network, card = train(load_robot("licher2025"), recipe, tmp_path / "published", seen.append)
     assert network.architecture == PUBLISHED
     assert card.training["supervised"] == 0.0
     losses = [set(p.losses) for p in seen if p.losses]

@@ -28,15 +28,11 @@ ARM, TENDONS = load_robot("two_segments"), load_robot("tendon_arm")
 PERIOD = 1 / 70
 SHORT = SMALL.model_copy(
     update={
-        "architecture": Architecture(neurons=32),
-        "intervals": 2,
-        "trajectories": 64,
-        "ticks": 40,
-        "noisy_samples": 2000,
-        "iterations": 120,
+        "architecture": Architecture(neurons=32), "intervals": 2, "trajectories": 64,
+        "ticks": 40, "noisy_samples": 2000, "iterations": 120,
         "stages": (Stage(steps=1, share=0.7), Stage(steps=3, share=0.3)),
     }
-)
+)  # fmt: skip
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -107,10 +103,8 @@ def test_what_a_network_is_told_is_each_wrench_that_the_inputs_can_make():
         told = inputs_of(rod, rod.nominal_parameters, rod.nominal_parameters, PERIOD)
         assert np.shape(told.actuation) == (count, len(robot.actuators))
         assert np.linalg.matrix_rank(told.actuation) == count
-    helical = [
-        each.model_dump() | {"routing": {"kind": "helical", "pitch": 0.3}}
-        for each in TENDONS.actuators
-    ]
+    winding = {"routing": {"kind": "helical", "pitch": 0.3}}
+    helical = [each.model_dump() | winding for each in TENDONS.actuators]
     rod = CosseratRod(TENDONS.replace(actuators=helical), 2)
     told = inputs_of(rod, rod.nominal_parameters, rod.nominal_parameters, PERIOD)
     assert np.array_equal(told.actuation, np.eye(4))

@@ -47,11 +47,8 @@ def network(*sizes, seed=0, activation="relu"):
 
 
 def policy(seed=0, **told):
-    observation = observation_of(
-        MODEL,
-        of_goal_velocity=told.get("of_goal_velocity", False),
-        of_inputs=told.get("of_inputs", False),
-    )
+    of = {name: told.get(name, False) for name in ("of_goal_velocity", "of_inputs")}
+    observation = observation_of(MODEL, **of)
     layers = network(observation.size, 16, 4, seed=seed)
     return Policy.of(layers, observation.layout, 0.05, "reach", {"seed": seed}, **told)
 
@@ -148,17 +145,12 @@ def seen(tick, state, goal, delay=1, velocity=(0.0, 0.0, 0.0)):
 
 def test_a_policy_of_another_robot_or_layout_is_refused(saved):
     settings = PolicySettings(policy=str(saved))
-    other = load_robot("till_tendon")
-    cases = [
+    other, soft = load_robot("till_tendon"), load_robot("licher2025")
+    for model, robot, message in (
         (make_model("rod", other, {}), other, "trained with robot tendon_arm, must be till_tendon"),
         (make_model("rod", ROBOT.replace(length=0.2), {}), ROBOT, "was trained with lengths"),
-        (
-            make_model("constant_curvature", load_robot("licher2025")),
-            load_robot("licher2025"),
-            "is for rods",
-        ),
-    ]
-    for model, robot, message in cases:
+        (make_model("constant_curvature", soft), soft, "is for rods"),
+    ):
         with one_line(message):
             PolicyController(context(model, robot), settings)
     with pytest.raises(UserError, match="policy:PATH"):
@@ -201,9 +193,8 @@ def test_it_sees_the_state_in_which_its_answer_acts(saved):
         ahead = MODEL.step(ahead, sent[None], sent[None], PARAMETERS[None], TICK)
     observe = observation_of(MODEL, of_goal_velocity=True, of_inputs=True)
     there = np.array(goal) + 2 * TICK * np.array(velocity)
-    wish = one.inputs(
-        observe(ahead, there[None], goal_velocities=np.array([velocity]), inputs=sent[None])
-    )[0]
+    moving = {"goal_velocities": np.array([velocity]), "inputs": sent[None]}
+    wish = one.inputs(observe(ahead, there[None], **moving))[0]
     most = MODEL.inputs.rate * TICK
     np.testing.assert_allclose(command, np.clip(wish, sent - most, sent + most), atol=1e-6)
     controller.reset()
@@ -225,10 +216,8 @@ def test_inputs_that_lag_are_followed_until_its_answer_acts(tmp_path):
     row = nominal_parameters(model.parameters)
     state = model.equilibrium(read, row)
     goal = np.tile([0.02, 0.0, 0.13], (8, 1))
-    told = {"pressure_offset_1": 500.0}
-    command = controller.command(
-        Observation(0.0, state, told, Reference(0.0, TICK, None, goal), read, model, 2)
-    )
+    told, reference = {"pressure_offset_1": 500.0}, Reference(0.0, TICK, None, goal)
+    command = controller.command(Observation(0.0, state, told, reference, read, model, 2))
     # G_p(s) = 11 / (s + 10.94), Licher et al. (32), by its step response
     final = 11.0 / 10.94 * sent
     levels = [final + (read - final) * np.exp(-10.94 * k * TICK) + (500.0, 0, 0) for k in range(3)]
@@ -273,10 +262,7 @@ def test_a_system_has_the_policy_s_file_and_its_option(saved):
 
 def test_a_policy_moves_the_simulated_arm_and_the_run_comes_back_to_the_bit(saved, tmp_path):
     options = options_of(
-        controller=f"policy:{saved}",
-        reference="tip_circle",
-        duration=1.0,
-        **{"plant.intervals": 5},
+        controller=f"policy:{saved}", reference="tip_circle", duration=1.0, **{"plant.intervals": 5}
     )
     system = simulation_system(options, "none")
     parts = tuple(part for part in system.parts if part.name != "recorder")

@@ -34,22 +34,16 @@ def test_a_mixture_finds_clusters_and_tells_probabilities_as_scipy_does():
     np.testing.assert_allclose(found.means[order], [[0.0, 0.0], [8.0, 3.0]], atol=0.15)
     np.testing.assert_allclose(found.covariances[order[0]], np.diag([0.25, 0.01]), atol=0.03)
     points = np.array([[4.0, 1.0], [6.0, 2.5]])
-    densities = np.stack(
-        [
-            share * multivariate_normal(mean, covariance).pdf(points)
-            for share, mean, covariance in zip(*vars(found).values(), strict=True)
-        ],
-        axis=1,
-    )
+    parts = zip(*vars(found).values(), strict=True)
+    weighted = [share * multivariate_normal(*about).pdf(points) for share, *about in parts]
+    densities = np.stack(weighted, axis=1)
     exact = densities / densities.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found.belongs(points), exact, rtol=1e-6)
     mean, covariance = (each[0] for each in found.around(points[None, :1]))
     share = exact[0]
     np.testing.assert_allclose(mean, share @ found.means)
-    second = sum(
-        s * (c + np.outer(m, m))
-        for s, m, c in zip(share, found.means, found.covariances, strict=True)
-    )
+    parts = zip(share, found.means, found.covariances, strict=True)
+    second = sum(s * (c + np.outer(m, m)) for s, m, c in parts)
     np.testing.assert_allclose(covariance, second - np.outer(mean, mean), atol=1e-9)
 
 
@@ -72,9 +66,8 @@ def test_a_fitted_search_takes_no_lanes_and_its_siblings_share_goals():
     plant = Plant(robot, PlantSettings(intervals=3))
     task = Reaching(plant, BoxGoals(Workspace(0.1, 12.5, (-0.022, 0.018))), steps=6)
     told = {"environments": 6, "siblings": 3, "updates": 2, "batch": 16, "hidden": (8,)}
-    learner = FittedSearch(
-        plant, task, TrainingSettings.of("fitted_gps", **told, directions=8, clusters=2)
-    )
+    settings = TrainingSettings.of("fitted_gps", **told, directions=8, clusters=2)
+    learner = FittedSearch(plant, task, settings)
     goals = learner.episodes().goals[:, 0]
     assert (goals[:3] == goals[0]).all()
     assert (goals[0] != goals[3]).all()

@@ -44,10 +44,9 @@ def random_actions(steps, batch, seed=0, inputs=4):
     ("distance", "expected"), [(0.0, 0.0), (0.015, -0.5), (0.03, -1.0), (0.0301, -1.0), (9.0, -1.0)]
 )
 def test_the_reward_is_that_of_the_thesis(distance, expected):
-    assert tip_reward(np.array([distance]), 0.1)[0] == pytest.approx(expected)
-    assert tip_reward(np.array([distance]), 0.1, beta=1.0)[0] == pytest.approx(
-        max(-distance / 0.1, -1.0)
-    )
+    away = np.array([distance])
+    assert tip_reward(away, 0.1)[0] == pytest.approx(expected)
+    assert tip_reward(away, 0.1, beta=1.0)[0] == pytest.approx(max(-distance / 0.1, -1.0))
 
 
 def test_an_environment_gives_the_reward_of_its_tip():

@@ -63,11 +63,9 @@ def test_longer_steps_are_divided():
 
 def test_parameters_are_those_of_a_scaled_rod():
     model = make_model("reference", ROBOT, {"points": 10})
-    stiff = make_model("reference", ROBOT.replace(bending_compliance=ROBOT.bending_compliance / 2,
-                                                  shear_compliance=ROBOT.shear_compliance / 2,
-                                                  torsion_compliance=ROBOT.torsion_compliance / 2,
-                                                  dilatation_compliance=ROBOT.dilatation_compliance
-                                                  / 2), {"points": 10})  # fmt: skip
+    names = [f"{kind}_compliance" for kind in ("bending", "shear", "torsion", "dilatation")]
+    halves = {name: getattr(ROBOT, name) / 2 for name in names}
+    stiff = make_model("reference", ROBOT.replace(**halves), {"points": 10})
     # viscosity is stiffness times relaxation time
     numbers, plain = np.array([2.0, 2.0, 1.0]), nominal_parameters(model.parameters)
     start = model.equilibrium(LEVELS[0], numbers)

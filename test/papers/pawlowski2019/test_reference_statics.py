@@ -184,9 +184,8 @@ def smooth_poses(begin, ends, steps=10):
         for k in range(steps):  # fourth order (Magnus)
             early, _ = smooth_strain(s + (k + 0.5 - np.sqrt(3) / 6) * h)
             late, _ = smooth_strain(s + (k + 0.5 + np.sqrt(3) / 6) * h)
-            g = g @ se3.exp(
-                0.5 * h * (early + late) + np.sqrt(3) / 12 * h * h * se3.ad(early) @ late
-            )
+            turn = np.sqrt(3) / 12 * h * h * se3.ad(early) @ late
+            g = g @ se3.exp(0.5 * h * (early + late) + turn)
         poses.append(g)
         s = end
     return np.array(poses)
@@ -361,10 +360,8 @@ def test_buoyancy_takes_weight_away():
 @pytest.mark.parametrize(
     "case",
     [
-        "bent cables",
-        pytest.param("cables", marks=pytest.mark.slow),
-        "chamber",
-        pytest.param("constant cables", marks=pytest.mark.slow),
+        *("bent cables", "chamber"),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("cables", "constant cables")),
     ],
 )
 def test_agrees_with_the_rod_of_the_house(case):
@@ -381,9 +378,8 @@ def test_agrees_with_the_rod_of_the_house(case):
         given = given.replace(tendon_model="constant")
     given = given.replace(sensor_to_base_cap=0.02, tip_cap_length=0.01)
     ours = ReferenceRod.of_robot(given)
-    found = equilibrium(
-        ours, Loads(inputs=inputs, tip_force=force, tip_wrench=wrench), "pseudospectral", 17
-    )
+    loads = Loads(inputs=inputs, tip_force=force, tip_wrench=wrench)
+    found = equilibrium(ours, loads, "pseudospectral", 17)
     errors = []
     for intervals in (10, 20):
         house = CosseratRod(given, intervals)

@@ -15,13 +15,9 @@ from softcr_papers.valadas2024.strain.strain_model import LagrangianModel, Strai
 
 TWO = load_strain_arm("pcs_two_segments")
 DYNAMICS = StrainDynamics(TWO.numbers)
-REDUCED = StrainDynamics(
-    TWO.numbers.replace(
-        active=[0, 2, 3, 5],
-        stiffness=TWO.numbers.stiffness[[0, 2, 3, 5]],
-        damping=TWO.numbers.damping[[0, 2, 3, 5]],
-    )
-)
+KEPT = [0, 2, 3, 5]
+LESS = {"stiffness": TWO.numbers.stiffness[KEPT], "damping": TWO.numbers.damping[KEPT]}
+REDUCED = StrainDynamics(TWO.numbers.replace(active=KEPT, **LESS))
 SIZES = np.array([60.0, 0.3, 0.3, 60.0, 0.3, 0.3])
 
 
@@ -44,14 +40,9 @@ def test_inertia_is_the_integral_of_the_kinetic_energy(dynamics):
     full, ends = numbers.full(q), np.r_[0.0, np.cumsum(numbers.lengths)]
 
     def integrand(s, i):
-        j = np.stack(
-            [
-                (chain.poses(full + step, [s]) - chain.poses(full - step, [s]))[0]
-                / (2.0 * np.abs(step).max())
-                for step in np.diag(1e-5 * SIZES)[numbers.active]
-            ],
-            axis=-1,
-        )
+        moves = np.diag(1e-5 * SIZES)[numbers.active]
+        ahead, back = ([chain.poses(full + k * move, [s])[0] for move in moves] for k in (1, -1))
+        j = (np.subtract(ahead, back) / (2.0 * moves.max(axis=1, keepdims=True))).T
         return numbers.mass[i] * j[:2].T @ j[:2] + numbers.inertia[i] * np.outer(j[2], j[2])
 
     expected = sum(
@@ -59,10 +50,8 @@ def test_inertia_is_the_integral_of_the_kinetic_energy(dynamics):
         for i in range(2)
     )
     inertia = dynamics.inertia(q)
-    size = np.sqrt(np.diag(expected))
-    np.testing.assert_allclose(
-        inertia / np.outer(size, size), expected / np.outer(size, size), atol=1e-7
-    )
+    size = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    np.testing.assert_allclose(inertia / size, expected / size, atol=1e-7)
     assert np.linalg.eigvalsh(inertia).min() > 0.0
 
 
@@ -95,14 +84,8 @@ def test_forces_are_lagranges(dynamics):
             for h in steps
         ]
     ) / (2.0 * steps.sum(axis=1))  # fmt: skip
-    moment = (
-        np.einsum(
-            "ij,j->i",
-            (dynamics.inertia(q + 1e-6 * rate) - dynamics.inertia(q - 1e-6 * rate)) / 2e-6,
-            rate,
-        )
-        + dynamics.inertia(q) @ acceleration
-    )
+    change = (dynamics.inertia(q + 1e-6 * rate) - dynamics.inertia(q - 1e-6 * rate)) / 2e-6
+    moment = change @ rate + dynamics.inertia(q) @ acceleration
     expected = moment - by_q + numbers.damping * rate
     found = dynamics.torque(q, rate, acceleration)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
@@ -123,9 +106,8 @@ def test_energy_is_what_torques_bring_and_dampers_take():
     losses = damping * (rates[:-1] ** 2 + rates[:-1] * rates[1:] + rates[1:] ** 2) / 3.0
     balance = dt * np.r_[0.0, np.cumsum((power - losses).sum(axis=1))]
     energy = DYNAMICS.energy(path[:, :6], rates)
-    np.testing.assert_allclose(
-        energy - energy[0], balance, atol=2e-4 * np.abs(energy - energy[0]).max()
-    )
+    gained = energy - energy[0]
+    np.testing.assert_allclose(gained, balance, atol=2e-4 * np.abs(gained).max())
 
 
 def test_integrators_agree():

@@ -54,10 +54,8 @@ def moving(lengths, frames=200, seed=0, markers=21):
 def simulated(case, trajectories=4, tolerance=1e-7):
     random = np.random.default_rng(3)
     torques = random.uniform(-1.0, 1.0, (trajectories, 50, len(case.amplitudes)))
-    starts = case.starts[:trajectories]
-    return simulated_motion(
-        case.arm.numbers, starts, torques * case.amplitudes, tolerance=tolerance
-    )
+    starts, torques = case.starts[:trajectories], torques * case.amplitudes
+    return simulated_motion(case.arm.numbers, starts, torques, tolerance=tolerance)
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +103,8 @@ def test_ends_between_markers_are_refined_to_the_true_ones(lengths):
     found = fuse(motion)
     refined = refine_lengths(motion, found.lengths)
     np.testing.assert_allclose(refined, lengths, atol=1e-7)
-    fit = fit_strains(motion, refined)
-    np.testing.assert_allclose(
-        fit.strains[0] / np.resize(SIZES, strains.shape[1]),
-        strains / np.resize(SIZES, strains.shape[1]),
-        atol=1e-5,
-    )
+    fit, sizes = fit_strains(motion, refined), np.resize(SIZES, strains.shape[1])
+    np.testing.assert_allclose(fit.strains[0] / sizes, strains / sizes, atol=1e-5)
     coarse = shape_errors(motion, found.lengths, fit_strains(motion, found.lengths).strains)
     tips = shape_errors(motion, found.lengths, found.strains)
     assert coarse[0] < tips[0]  # all markers are better than the ends of the segments
@@ -248,9 +242,8 @@ def test_a_model_is_learned_from_noisy_poses(two, tmp_path):
     """Half of the paper's data: 2 s of motion; judged over 2 s of other torques."""
     random = np.random.default_rng(6)
     noisy = two.motion.with_noise(*TWO.noise, random)
-    settings = LearnSettings(
-        fusion=FusionSettings(scale="constants", denoise=15), noise=PoseNoise(*TWO.noise)
-    )
+    fusion = FusionSettings(scale="constants", denoise=15)
+    settings = LearnSettings(fusion=fusion, noise=PoseNoise(*TWO.noise))
     found = learn(noisy, settings)
     np.testing.assert_allclose(found.lengths, [0.07, 0.1], atol=2e-4)
     assert not found.sparsified.removed
@@ -275,13 +268,9 @@ def test_standard_errors_are_those_of_repeated_draws():
     """Twelve draws of the noise on one motion, whose segments are known."""
     motion = simulated(ONE).motion
     settings = LearnSettings(noise=PoseNoise(1e-4, 2e-3), limits=None)
-    found = [
-        learn_dynamics(
-            motion.with_noise(1e-4, 2e-3, np.random.default_rng(seed)), fuse(motion),
-            np.array([0.1]), settings,
-        ).regression
-        for seed in range(12)
-    ]  # fmt: skip
+    known, lengths = fuse(motion), np.array([0.1])
+    noisy = [motion.with_noise(1e-4, 2e-3, np.random.default_rng(seed)) for seed in range(12)]
+    found = [learn_dynamics(each, known, lengths, settings).regression for each in noisy]
     spread = np.std([each.values for each in found], axis=0, ddof=1)
     told = np.mean([each.errors for each in found], axis=0)
     ratio = told / spread
@@ -295,13 +284,9 @@ def test_the_paper_s_regression_is_worse_than_windows(two):
         solver=SolverSettings(reweightings=0, scaled=False, bounded=False),
     )  # fmt: skip
     filtered = replace(plain, filter_torques=True, solver=SolverSettings())
-    active = np.arange(6)
-    sizes = [
-        errors_of(
-            regression_of_strains(two.motion, numbers.lengths, two.strains, active, each), numbers
-        )["stiffness"]
-        for each in (plain, filtered, LearnSettings())
-    ]
+    about = two.motion, numbers.lengths, two.strains, np.arange(6)
+    regressions = [regression_of_strains(*about, s) for s in (plain, filtered, LearnSettings())]
+    sizes = [errors_of(each, numbers)["stiffness"] for each in regressions]
     assert sizes[0] > sizes[1] > sizes[2]
     assert sizes[2] < 5e-3
 
@@ -351,7 +336,7 @@ def with_jump(motion):
     return poses
 
 
-TIMES = 1e-3 * np.arange(40)
+TIMES, ENDS = 1e-3 * np.arange(40), np.array([0.07, 0.1])
 
 
 @pytest.mark.parametrize(
@@ -375,9 +360,7 @@ TIMES = 1e-3 * np.arange(40)
             "torques of 2 segments, but the shapes have 1",
         ),
         (
-            lambda: learn_dynamics(
-                broken(), None, np.array([0.07, 0.1]), LearnSettings(half_width=25)
-            ),
+            lambda: learn_dynamics(broken(), None, ENDS, LearnSettings(half_width=25)),
             "motion of 40 frames: the regression needs 51 or more",
         ),
         (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.loops import replayed
+from kit.loops import replayed, sent_by
 from kit.refusals import one_line
 
 from softcr_control.observation import ControlContext, Observation
@@ -12,6 +12,7 @@ from softcr_control.reference.references import Reference
 from softcr_estimation.context import EstimationContext
 from softcr_models import UserError
 from softcr_models.model import Group, Layout
+from softcr_models.models import make_model
 from softcr_models.robots.robot import load_robot
 from softcr_papers.valadas2024.learning.bag_recordings import bag_motion
 from softcr_papers.valadas2024.shape_estimator import ShapeEstimator, ShapeSettings
@@ -23,8 +24,8 @@ from softcr_papers.valadas2024.strain_plant import StrainPlant, StrainPlantSetti
 from softcr_papers.valadas2024.strain_references import SETPOINTS, StrainSetpoints, StrainSines
 from softcr_papers.valadas2024.strain_regulator import StrainRegulator, StrainRegulatorSettings
 from softcr_runtime.blocks.values import Pose, ReferenceRows, StateEstimate
-from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.wire.codecs import codec, expected_of
+from softcr_runtime.wire.frames import base_in_world
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.topics import TRUTH
 from softcr_tools import cli, report
@@ -96,8 +97,6 @@ def test_what_does_not_fit_is_refused_in_one_line(given, message):
 
 def test_a_file_of_another_robot_is_refused_by_what_needs_strains():
     rod = load_robot("licher2025")
-    from softcr_models.models import make_model
-
     model = make_model("constant_curvature", rod)
     for make in (
         lambda: ShapeEstimator(EstimationContext(rod, model, 0.01), ShapeSettings()),
@@ -143,8 +142,6 @@ def test_the_viewer_bends_a_robot_by_its_strains():
 
 
 def test_a_hanging_robot_hangs_in_the_world():
-    from softcr_runtime.wire.frames import base_in_world
-
     along = base_in_world(TWO)[:3, :3] @ [0.0, 0.0, 1.0]
     np.testing.assert_allclose(along, [0.0, 0.0, -1.0], atol=1e-12)
     tilted = StrainArm.model_validate({**TWO.model_dump(), "gravity": [9.81, 0.0]})
@@ -166,9 +163,8 @@ def test_the_plant_is_the_robot_with_other_numbers_under_held_torques():
         stiffness=1.1 * numbers.stiffness, damping=0.8 * numbers.damping, mass=1.2 * numbers.mass,
         inertia=1.2 * numbers.inertia, weight=1.2 * numbers.weight,
     )  # fmt: skip
-    oracle = simulate(
-        StrainDynamics(true), np.zeros(12), torques, 0.02, Integration("radau", 1e-9)
-    )[0]
+    exact = Integration("radau", 1e-9)
+    oracle = simulate(StrainDynamics(true), np.zeros(12), torques, 0.02, exact)[0]
     for torque, state in zip(torques, oracle[1:], strict=True):
         plant.follow(torque)
         plant.advance(0.02)
@@ -216,9 +212,8 @@ def test_strains_and_rates_come_from_the_markers(robot, stiff):
     random, rates = np.random.default_rng(2), np.linspace(-2.0, 3.0, size)
     begin = random.uniform(-0.1, 0.1, size)
     begin[stiff] = rates[stiff] = 0.0
-    estimator = ShapeEstimator(
-        EstimationContext(robot, LagrangianModel(robot), 0.005), ShapeSettings()
-    )
+    context = EstimationContext(robot, LagrangianModel(robot), 0.005)
+    estimator = ShapeEstimator(context, ShapeSettings())
     for k in range(10):
         found = estimator.update(np.zeros(size), seen(begin + rates * 0.005 * k, robot), 0.005 * k)
     np.testing.assert_allclose(found.state[:size], begin + rates * 0.045, atol=1e-7)
@@ -230,13 +225,11 @@ def test_strains_and_rates_come_from_the_markers(robot, stiff):
 def test_a_robot_that_hardly_stretches_and_shears_is_held_at_setpoints():
     """Its axial modulus is a thousand times that of the others: the noise of its markers would be
     forces beyond the largest, and the setpoints of the soft robot are out of its reach."""
-    log = {}
-    system = system_of({}, robot="pcs_stiff_axial_shear", duration="2.0")
-    run_system(system, lambda _, output: log.setdefault(output.topic, []).append(output.value))
-    truths = np.array([each.state[:6] for each in log[TRUTH][-40:]])
-    wanted = log["reference/output"][-1].states[0, :6]
+    sent = sent_by(system_of({}, robot="pcs_stiff_axial_shear", duration="2.0"))
+    truths = np.array([each.state[:6] for each in sent.values(TRUTH)[-40:]])
+    wanted = sent.values("reference/output")[-1].states[0, :6]
     inputs = LagrangianModel(STIFF).inputs
-    assert (np.abs(np.array(log["torque/sent"][-40:])) < inputs.high).all()
+    assert (np.abs(np.array(sent.values("torque/sent")[-40:])) < inputs.high).all()
     assert (np.abs(truths - wanted) < [0.5, 0.01, 2e-4, 0.5, 1e-3, 0.02]).all()
     assert abs(wanted[0]) > 10.0
 
@@ -263,12 +256,10 @@ def test_setpoints_are_those_of_the_paper_and_sines_have_their_rates():
     np.testing.assert_array_equal(setpoints.window(1e3, 1).states[0, :6], SETPOINTS[6])
     sines = StrainSines(context, StrainSines.Settings())
     around = sines.window(0.7, 3).states  # within the fade-in
-    np.testing.assert_allclose(
-        (around[2, :6] - around[0, :6]) / 0.01, around[1, 6:], rtol=2e-3, atol=1e-3
-    )
-    drawn = StrainSetpoints(
-        ControlContext(STIFF, LagrangianModel(STIFF), 0.005, 3), StrainSetpoints.Settings()
-    )
+    slopes = (around[2, :6] - around[0, :6]) / 0.01
+    np.testing.assert_allclose(slopes, around[1, 6:], rtol=2e-3, atol=1e-3)
+    context = ControlContext(STIFF, LagrangianModel(STIFF), 0.005, 3)
+    drawn = StrainSetpoints(context, StrainSetpoints.Settings())
     assert drawn.shapes.shape == (7, len(STIFF.actuator_names))
 
 
@@ -279,10 +270,14 @@ def observation(state, wanted, stamp=0.0, delay=1, inputs=None):
     return Observation(stamp, state, {}, reference, acted, MODEL, delay)
 
 
+def regulator_of(**told):
+    return StrainRegulator(ControlContext(TWO, MODEL, 0.005), StrainRegulatorSettings(**told))
+
+
 @pytest.mark.parametrize("delay", [1, 2])
 def test_an_answer_that_acts_later_is_that_to_the_predicted_state(delay):
     """The law at the state that the model predicts under the torques that are on their way."""
-    regulator = StrainRegulator(ControlContext(TWO, MODEL, 0.005), StrainRegulatorSettings())
+    regulator = regulator_of()
     law = regulator._regulator
     begin, sent = np.zeros(12), np.array([0.01, 0.1, 0.2, 0.01, -0.1, 0.2])
     first = regulator.command(observation(begin, STRAINS, delay=delay, inputs=sent))
@@ -299,8 +294,7 @@ def test_an_answer_that_acts_later_is_that_to_the_predicted_state(delay):
 def test_estimated_parameters_change_the_feedforward():
     """At rest at the shape wanted, all that is left is what holds it: of a robot that is 20 %
     stiffer and 10 % heavier than its file."""
-    regulator = StrainRegulator(ControlContext(TWO, MODEL, 0.005), StrainRegulatorSettings())
-    numbers = TWO.numbers
+    regulator, numbers = regulator_of(), TWO.numbers
     other = StrainDynamics(
         numbers.replace(
             stiffness=1.2 * numbers.stiffness, weight=1.1 * numbers.weight,
@@ -316,16 +310,12 @@ def test_estimated_parameters_change_the_feedforward():
 
 
 def test_a_reference_of_tips_alone_is_refused():
-    regulator = StrainRegulator(ControlContext(TWO, MODEL, 0.005), StrainRegulatorSettings())
     told = observation(np.zeros(12), STRAINS)
     tips = replace(told, reference=replace(told.reference, states=None))
     with pytest.raises(UserError, match="the reference gives no strains"):
-        regulator.command(tips)
+        regulator_of().command(tips)
     with pytest.raises(UserError, match=r"proportional .* must be 3 gains"):
-        StrainRegulator(
-            ControlContext(TWO, MODEL, 0.005),
-            StrainRegulatorSettings(proportional=(1.0, 2.0, 3.0, 4.0)),
-        )
+        regulator_of(proportional=(1.0, 2.0, 3.0, 4.0))
 
 
 # --- the loop -----------------------------------------------------------------------------------
@@ -333,22 +323,17 @@ def test_a_reference_of_tips_alone_is_refused():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Outputs by topic and stamp of three seconds, of a plant that is the file, and their bag."""
-    log, bag = {}, tmp_path_factory.mktemp("strain") / "bag"
-    run_system(
-        system_of({"simulator": QUIET | SAME}, duration=3.0),
-        lambda _, output: log.setdefault(output.topic, {}).update({output.stamp: output.value}),
-        bag=bag,
-    )
-    return log, bag
+    """Outputs of three seconds, of a plant that is the file, and their bag."""
+    bag = tmp_path_factory.mktemp("strain") / "bag"
+    return sent_by(system_of({"simulator": QUIET | SAME}, duration=3.0), bag), bag
 
 
 def test_the_regulator_bends_the_robot_to_its_setpoint(run):
-    log, _ = run
-    found = list(log[TRUTH].values())[-1].state[:6]
+    sent, _ = run
+    found = sent.values(TRUTH)[-1].state[:6]
     scale = np.array([60.0, 0.3, 0.3] * 2)
     assert (np.abs(found - SETPOINTS[0]) / scale).max() < 0.02
-    plans = list(log["torque/plan"].values())
+    plans = sent.values("torque/plan")
     assert not plans[-1].commands[-1].any()  # the controller's last word
     torques = np.array([plan.commands[0] for plan in plans[:-1]])
     assert np.abs(np.diff(torques[-19:], axis=0)).max() < 0.02  # calm, not from limit to limit
@@ -368,16 +353,16 @@ def test_a_run_comes_back_to_the_bit_and_is_reported(run, tmp_path):
 
 
 def test_a_bag_is_a_motion_to_learn_from(run):
-    log, bag = run
+    sent, bag = run
     motion = bag_motion(bag, None)
     assert motion.length == pytest.approx(0.17)
     assert motion.poses.shape[2:] == (TWO.markers + 1, 3)
     assert motion.period == pytest.approx(0.005)
     # what is played from a sample on acts until the next one
-    stamps = sorted(log["torque/state"])
+    stamps, played = sorted(sent.by_stamp("torque/state")), sent.by_stamp("torque/sent")
     for k in (10, 50, 100):
-        np.testing.assert_array_equal(motion.torques[0, k], log["torque/sent"][stamps[k]])
-    truth = log[TRUTH][stamps[100]].state[:6]
+        np.testing.assert_array_equal(motion.torques[0, k], played[stamps[k]])
+    truth = sent.by_stamp(TRUTH)[stamps[100]].state[:6]
     own = StrainDynamics(TWO.numbers).kinematics.poses(truth, motion.places)
     np.testing.assert_allclose(motion.poses[0, 100], own, atol=1e-9)
 
@@ -390,20 +375,14 @@ def test_a_bag_of_another_robot_is_refused_in_one_line(tmp_path, capsys):
 
 
 def test_the_filter_on_the_model_finds_how_the_plant_differs():
-    log = {}
-    run_system(
-        system_of(
-            {"estimator": {"rate_hz": 50.0}, "simulator": {"rate_hz": 50.0, "stiffness_factor": 1.1,
-             "damping_factor": 1.0, "mass_factor": 1.0},
-             "reference": {"rate_hz": 50.0}, "strain_regulator": {"rate_hz": 50.0}},
-            duration=2.0, estimator="rod", reference="setpoint",
-        ),
-        lambda _, output: log.setdefault(output.topic, {}).update({output.stamp: output.value}),
-    )  # fmt: skip
-    last = list(log["estimate/state"].values())[-1]
+    parts = ("estimator", "simulator", "reference", "strain_regulator")
+    of = {part: {"rate_hz": 50.0} for part in parts}
+    of["simulator"] |= SAME | {"stiffness_factor": 1.1}
+    sent = sent_by(system_of(of, duration=2.0, estimator="rod", reference="setpoint"))
+    last, told = sent.values("estimate/state")[-1], sent.by_stamp("estimate/state")
     # seed 1, 100 frames: within 3 %; the file's value is 10 % off
     assert last.parameters["stiffness_factor"] == pytest.approx(1.1, rel=0.03)
-    truth = log[TRUTH][max(log["estimate/state"])]
+    truth = sent.by_stamp(TRUTH)[max(told)]
     error = last.state[:6] - truth.state[:6]
     assert np.abs(error[[0, 3]]).max() < 0.1
     assert np.abs(error[[1, 2, 4, 5]]).max() < 2e-3
