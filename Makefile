@@ -46,6 +46,7 @@ rehearsal: $(STAMP) ## run the bench's system on emulated devices, as root; opti
 
 test test-all: export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 test test-all: export OPENBLAS_NUM_THREADS := 1
+test test-all: export OMP_WAIT_POLICY := PASSIVE
 # The tests start hundreds of processes, each of which would compile all sources again.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
