@@ -164,11 +164,14 @@ def test_softcr_up_starts_nothing_before(bare_machine, monkeypatch, tmp_path, ca
 # -- the processes that compile --------------------------------------------------------------------
 
 
-def _noted(path, name, code=0):
-    """Stands for a kernel: notes when it began and ended."""
+def _noted(path, name, code=0, beside=""):
+    """Stands for a kernel: notes when it began and ended; ends once another one has begun."""
     with path.open("a") as file:
         file.write(f"begin {name}\n")
     time.sleep(0.1)
+    end = time.monotonic() + 60.0
+    while beside and f"begin {beside}" not in path.read_text() and time.monotonic() < end:
+        time.sleep(0.01)
     with path.open("a") as file:
         file.write(f"end {name}\n")
     if code:
@@ -177,16 +180,17 @@ def _noted(path, name, code=0):
 
 @pytest.fixture
 def compiled(monkeypatch, tmp_path):
-    """Compiles parts that are made of (name, seconds, writes, last, exit code); returns whether it
-    worked, the shares told, and what was begun and ended."""
+    """Compiles parts that are made of (name, seconds, writes, last, exit code), and of the name of
+    another one that must have begun before they end; returns whether it worked, the shares told,
+    and what was begun and ended."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(warm_up, "_cores", lambda: 2)
 
     def compile_them(*rows):
         notes, told = tmp_path / "notes", []
         parts = tuple(
-            Part(name, partial(_noted, notes, name, code), seconds, writes, last)
-            for name, seconds, writes, last, code in rows
+            Part(name, partial(_noted, notes, name, code, *beside), seconds, writes, last)
+            for name, seconds, writes, last, code, *beside in rows
         )
         monkeypatch.setattr(warm_up, "_SETS", {"these": parts})
         good = warm_up.warm_up(["these"], told.append)
@@ -197,7 +201,7 @@ def compiled(monkeypatch, tmp_path):
 
 def test_parts_that_write_the_same_index_are_never_compiled_at_the_same_time(compiled):
     good, told, lines, _ = compiled(
-        ("a", 3.0, "x", False, 0), ("b", 2.0, "x", False, 0), ("c", 1.0, "", False, 0)
+        ("a", 3.0, "x", False, 0, "c"), ("b", 2.0, "x", False, 0), ("c", 1.0, "", False, 0)
     )
     assert good
     assert lines.index("end a") < lines.index("begin b")
