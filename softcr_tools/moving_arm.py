@@ -120,9 +120,11 @@ def run(
         lines += refused(found, " in motion", explain, anyway)
         if fit.lost:
             lines.append(f"warning: the rod is lost in {fit.lost} of {fit.windows} windows")
-        for name, part in (("fitted", motions), ("held out", judged)):
-            for line in _judged(robot, fit, part, seen.get(name, []), groups):
-                lines.append(f"{name}: {line}")
+        with threadpool_limits(limits=1, user_api="blas"), Progress(console) as progress:
+            progress.tell("errors from true starts", Work())
+            for name, part in (("fitted", motions), ("held out", judged)):
+                for line in _judged(robot, fit, part, seen.get(name, []), groups):
+                    lines.append(f"{name}: {line}")
         best = "held out" if judged else "fitted"
         console.print(_bands_table(judged or motions, seen[best], groups, best))
         if proposed:
