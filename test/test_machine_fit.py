@@ -1,5 +1,6 @@
 """What is started on this machine: the loop's parts are timed before."""
 
+import json
 import math
 import os
 import time
@@ -217,9 +218,12 @@ def test_each_part_is_timed_once_for_the_same_settings(tmp_path, monkeypatch):
         again = loop_cost(simulated(options))
         assert again == replace(found, ticks=ticks, node=pytest.approx(slower * found.node))
     [kept] = tmp_path.iterdir()
-    kept.write_text("half a fi")  # who was stopped while it was written
-    with pytest.raises(BaseException, match="timed again"):
-        loop_cost(simulated(options))
+    whole = json.loads(kept.read_text())
+    halves = [{"ticks": whole["ticks"]}, whole | {"node": 0.0}]
+    for broken in ("half a fi", *map(json.dumps, halves)):
+        kept.write_text(broken)
+        with pytest.raises(BaseException, match="timed again"):
+            loop_cost(simulated(options))
 
 
 def test_a_machine_that_was_busy_when_it_was_timed_is_timed_again_before_it_is_found_too_slow(

@@ -408,12 +408,12 @@ def loop_cost(made: VirtualSystem, anew: bool = False) -> LoopCost:
     candidates = block.settings.population if least else 0
     others = LOOKED_AT + made.others, candidates, least, block.share
     before: dict[str, TickCost] = {}
-    node = math.inf
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    node, slower = math.inf, 1.0
+    with suppress(OSError, ValueError, TypeError, KeyError, ZeroDivisionError):
         found = json.loads(kept.read_text())
-        before = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
-        node = float(found["node"])
-    slower = max(MESSAGES * _usual_python() / node, 1.0) if before else 1.0
+        ticks = {name: TickCost(*cost) for name, cost in found["ticks"].items()}
+        slower = max(MESSAGES * _usual_python() / float(found["node"]), 1.0)
+        before, node = ticks, float(found["node"])
     now = {name: replace(cost, seconds=slower * cost.seconds) for name, cost in before.items()}
     if before and not anew:
         return LoopCost(now, slower * node, *others, known=True)
