@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +33,7 @@ from softcr_models.identification.motion_fit import (
     distances,
     motion_fit,
 )
-from softcr_models.identification.next_motion import next_motion
+from softcr_models.identification.next_motion import NextMotion, next_motion
 from softcr_models.identification.rod_identification import Recording, Work
 from softcr_models.identification.unknowns import unknowns_of
 from softcr_models.robots.robot import Robot
@@ -102,9 +101,11 @@ def run(
             seen = {"fitted": whole_trials(robot, fit.actuation, motions, groups)}
             if judged:
                 seen["held out"] = whole_trials(robot, fit.actuation, judged, groups)
-            proposed = None
-            with suppress(UserError):  # the rod is lost in all of them
+            proposed: NextMotion | UserError
+            try:
                 proposed = next_motion(robot, fit, groups, motions[0].period)
+            except UserError as error:
+                proposed = error
         console.print(table_of(robot, fit))
         holes, longest = bridged([*trials, *held_out])
         lines = [*choice]
@@ -127,7 +128,9 @@ def run(
                     lines.append(f"{name}: {line}")
         best = "held out" if judged else "fitted"
         console.print(_bands_table(judged or motions, seen[best], groups, best))
-        if proposed:
+        if isinstance(proposed, UserError):
+            lines.append(f"no motion to record next is known: {proposed}")
+        else:
             told, quantity = gained(fit, proposed.left), rod_inputs(robot).quantity
             lines.append(f"a motion of {proposed.words} would tell most: {told}")
             write_inputs(directory / "next_motion.npz", proposed.inputs, proposed.period, quantity)
