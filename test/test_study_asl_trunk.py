@@ -1,16 +1,20 @@
 """Study `recordings/asl-trunk`: its recording, what a residual learns, what a filter tells."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
 
 from softcr_models import load_robot
+from softcr_models.errors import UserError
 from softcr_models.identification.actuation import actuation_as
 from softcr_models.identification.measured_groups import groups_of
 from softcr_models.identification.motion_fit import Motion, Simulation, distances
 from softcr_models.rod.description import rod_inputs
 from softcr_studies.recordings.asl_trunk import STUDY, Settings
 from softcr_studies.recordings.filtered import filtered
-from softcr_studies.recordings.models import outputs_of, parts_of
+from softcr_studies.recordings.models import begun, outputs_of, parts_of
 from softcr_studies.recordings.residual import learned
 
 PERIOD = 0.02
@@ -35,6 +39,20 @@ def test_the_shipped_recording_is_one_of_a_trunk_with_motors():
         assert 0.09 < below[1] < below[2] < below[0] < 0.33
         assert np.abs(motion.inputs).max() < rod_inputs(robot).high.max()
     assert STUDY.needs == ()
+
+
+def test_another_day_is_predicted_after_its_first_30_seconds():
+    held = parts_of(Settings())[2]
+    begins, left = begun(Settings(), held)
+    assert [each and each.name for each in begins] == [None, None, "c_0g, its first 30 s"]
+    assert [each.name for each in left] == ["a_0g_end", "a_300g_end", "c_0g, after 30 s"]
+    told = begins[2]
+    assert len(told) == round(30.0 / PERIOD)
+    np.testing.assert_array_equal(np.vstack((told.inputs, left[2].inputs)), held[2].inputs)
+    with pytest.raises(UserError, match="another_day: trial a_0g is not held out"):
+        begun(Settings(another_day="a_0g"), held)
+    with pytest.raises(UserError, match="trial c_0g has no more than 30 s"):
+        begun(Settings(), [replace(told, name="c_0g")])
 
 
 def test_a_recording_that_is_given_is_taken_instead():

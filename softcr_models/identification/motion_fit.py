@@ -129,6 +129,7 @@ def motion_fit(
     unknowns: Sequence[Unknown],
     work: Work | None = None,
     seed: int = 0,
+    known: Mapping[str, float] | None = None,
 ) -> MotionFit:
     """The most probable values of unknowns.
 
@@ -139,6 +140,8 @@ def motion_fit(
         unknowns: that are looked for.
         work: told what is done.
         seed: of the first guesses.
+        known: values by name that an earlier fit has found; those of them that are looked for again
+            have their priors about them.
 
     Raises:
         UserError: no trial is long enough for a window.
@@ -146,7 +149,7 @@ def motion_fit(
     work = work or Work()
     most = min(MOST_WINDOWS, LANES // (len(unknowns) + 1))
     few, search = (
-        _Search(robot, motions, tuple(groups), tuple(unknowns), max(1, number), work)
+        _Search(robot, motions, tuple(groups), tuple(unknowns), max(1, number), work, known or {})
         for number in (most // 3, most)
     )
     begin = STARTS + (2 * _FIRST_STEPS + _STEPS) * few.tried
@@ -470,11 +473,11 @@ class _Search:
 
     def __init__(
         self, robot: Robot, motions: Sequence[Motion], groups: tuple[Group, ...],
-        unknowns: tuple[Unknown, ...], most: int, work: Work,
+        unknowns: tuple[Unknown, ...], most: int, work: Work, known: Mapping[str, float],
     ) -> None:  # fmt: skip
         self.unknowns, self.groups = unknowns, groups
         self.windows, self.lost = windows_of(motions, most), 0
-        self._robot, self._work = robot, work
+        self._robot, self._work, self._known = robot, work, known
         self._simulation = Simulation(robot, motions, groups, work)
         self._measured = self._simulation.measured(self.windows)
         self._priors = np.array([each.deviation for each in unknowns])
@@ -490,9 +493,12 @@ class _Search:
         self.tried = 1 + len(unknowns) + len(_DAMPINGS)
 
     def by_name(self, values: np.ndarray) -> dict[str, float]:
-        """Of values (P,)."""
-        names = (each.name for each in self.unknowns)
-        return dict(zip(names, values.tolist(), strict=True))
+        """Of values (P,), and what is known beside them."""
+        found = {
+            each.name: self._known.get(each.name, 0.0) + value
+            for each, value in zip(self.unknowns, values.tolist(), strict=True)
+        }
+        return {**self._known, **found}
 
     def first(self, draws: np.random.Generator) -> np.ndarray:
         """(P,) where a search should begin: the best of some first guesses."""
@@ -519,11 +525,13 @@ class _Search:
 
     def _turned(self) -> np.ndarray:
         """(P,) values at which inputs point where the recording says."""
-        group = self.groups[0]
+        group, begin = self.groups[0], actuation_as(self._robot, self._known).recorded
         seen_in = [each for each in self._simulation.motions if group.name in each.outputs]
         inputs = np.vstack([each.inputs for each in seen_in])
         measured = np.vstack([each.outputs[group.name] for each in seen_in])
-        return turned(_model(self._robot), group, inputs, measured, self.unknowns)
+        return turned(
+            _model(begin.robot), group, inputs, begin.in_base_frame(measured), self.unknowns
+        )
 
     def best(self, values: np.ndarray, steps: int) -> np.ndarray:
         """(P,) of the least cost, from other ones, in so many steps at most."""

@@ -126,6 +126,12 @@ class Recorded:
         turned: np.ndarray = positions @ Rotation.from_rotvec(self.rotation).as_matrix().T
         return self.position + self.scale * turned
 
+    def in_base_frame(self, positions: np.ndarray) -> np.ndarray:
+        """(T, 3) recorded positions in the base frame [m]."""
+        away = (positions - self.position) / self.scale
+        turned: np.ndarray = away @ Rotation.from_rotvec(self.rotation).as_matrix()
+        return turned
+
 
 def refuse_unknown(families: Sequence[str], known: Collection[str]) -> None:
     """Raises UserError where a name is not that of a known family."""

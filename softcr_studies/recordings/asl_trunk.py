@@ -2,7 +2,8 @@
 
 The recording is shipped (StanfordASL/trunk-stack, MIT); see `recordings/models` for what is done.
 Fitted are 100 s without payload and 100 s under 0.3 kg; held out are the 50 s that follow each, and
-another day's trial without payload, for which tendons and cameras had been set anew.
+another day's trial without payload, for which tendons and cameras had been set anew: its first 30 s
+tell where they are.
 """
 
 from dataclasses import replace
@@ -26,6 +27,7 @@ class Settings(models.Settings):
     )
     find: str = Field(FIND, description=models.FITTED)
     hold_out: str = Field("a_0g_end, a_300g_end, c_0g", description=models.PREDICTED)
+    another_day: str = Field("c_0g", description=models.ANOTHER_DAY)
 
 
 STUDY = replace(

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from softcr_estimation.errors import EstimatorError
 from softcr_estimation.estimator_settings import ModelEstimatorSettings
@@ -39,8 +38,7 @@ def filtered(
     simulation.remember(actuation)
     acts = simulation.acting(actuation, 0)[:rows]
     tip = next(each.name for each in groups if each.output == TIP)
-    away = (motion.outputs[tip] - recorded.position) / recorded.scale
-    tips = away @ Rotation.from_rotvec(recorded.rotation).as_matrix()
+    tips = recorded.in_base_frame(motion.outputs[tip])
     estimator = ModelEstimator(model, SETTINGS, motion.period)
     states = np.full((len(acts), model.state_size), np.nan)
     states[0] = estimator.start(acts[0], 0.0).state

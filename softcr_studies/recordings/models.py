@@ -6,7 +6,9 @@ their beginning, knowing the inputs alone, and 2 s and 0.5 s from each of many s
 outputs up to the start are known too: an ARX model has its delays, the rod's predictions are moved
 by as much as it is off at the start. What the rod leaves may be learned as well, see `residual`,
 and where markers were seen besides the tip, a filter that sees the tip alone estimates them, see
-`filtered`. All are judged at `plateaus` of the trials, too, a rod with memory beside one without.
+`filtered`. Of a trial of another day all models are shown the first 30 s, in which the rod's
+offsets, registration and delay are found anew. All are judged at `plateaus` of the trials, too, a
+rod with memory beside one without.
 
 Without a map and a robot, the file is that of Bruder et al., see `recordings/koopman`: regulator
 commands [V] and the tip in a plane [cm]. Its robot is a first guess of ours, with chambers where
@@ -33,6 +35,7 @@ from softcr_estimation.identification.motion_errors import (
     whole_trials,
 )
 from softcr_estimation.identification.trials import motions_of, read_parts
+from softcr_models.errors import UserError
 from softcr_models.files.config import config_directory
 from softcr_models.identification.actuation import FAMILIES_IN_MOTION
 from softcr_models.identification.measured_groups import Group
@@ -61,6 +64,10 @@ FIND = "stiffness,gains,offsets,registration,scale,curves,delay,lag,relaxation,h
 FITTED, PREDICTED = (
     "what is fitted of the rod, separated by commas",
     "trials to predict, separated by commas",
+)
+ANOTHER_DAY = (
+    "those of them of another day, separated by commas: their first 30 s tell registration, "
+    "offsets and delay anew"
 )
 BRUDER = {
     "time": {"column": "t"},
@@ -91,6 +98,8 @@ _BEFORE = max(DELAYS) + 1  # samples that a prediction of a whole trial may know
 _ALL = "all trials"
 _DRAWN = 40.0  # of a trial [s]
 _FILTERED = 30.0  # likewise
+_ANEW = ("offsets", "registration", "delay")  # families that another day changes
+_TELLING = 30.0  # of another day, that they are found in [s]
 
 
 class Shipped(NamedTuple):
@@ -113,6 +122,7 @@ class Settings(StudySettings):
     hold_out: str = Field(
         "", description=f"{PREDICTED}; empty: every fourth, or the last quarter of each of a few"
     )
+    another_day: str = Field("", description=ANOTHER_DAY)
 
     def filled(self) -> "Settings":
         """With what is shipped, unless a recording is given."""
@@ -156,6 +166,27 @@ def _part(motion: Motion, which: str, begin: float, end: float) -> Motion:
     seen = {name: values[rows] for name, values in motion.outputs.items()}
     name = f"{motion.name}, {which}"
     return replace(motion, name=name, inputs=motion.inputs[rows], outputs=seen)
+
+
+def begun(settings: Settings, held: Sequence[Motion]) -> tuple[list[Motion | None], list[Motion]]:
+    """What tells of another day, None for trials of the same one, and what is left to predict.
+
+    Raises:
+        UserError: no such trial is held out, or nothing is left of it.
+    """
+    names = [word.strip() for word in settings.another_day.split(",") if word]
+    for name in set(names).difference(each.name for each in held):
+        raise UserError(f"another_day: trial {name} is not held out")
+    begins: list[Motion | None] = []
+    left: list[Motion] = []
+    for each in held:
+        share = _TELLING / (len(each) * each.period)
+        if each.name in names and share >= 1.0:
+            raise UserError(f"another_day: trial {each.name} has no more than {_TELLING:g} s")
+        anew = each.name in names
+        begins.append(_part(each, "its first 30 s", 0.0, share) if anew else None)
+        left.append(_part(each, "after 30 s", share, 1.0) if anew else each)
+    return begins, left
 
 
 def _guess(angles: Sequence[float]) -> Robot:
@@ -208,6 +239,7 @@ def run(cell: Cell) -> Result:
         tips_K, blind_K (T, p) what is drawn [m].
     """
     robot, fitted, held, groups = parts_of(cell.settings)
+    begins, held = begun(cell.settings, held)
     seen = _columns([*fitted, *held], groups)
     steps = round(HORIZONS[0] / fitted[0].period)
     result: dict[str, object] = {
@@ -223,9 +255,15 @@ def run(cell: Cell) -> Result:
         fit = motion_fit(robot, fitted, groups, unknowns)
         result["seconds"] = perf_counter() - began
         result["note"] = "; ".join(f"{k} {v:.3g}" for k, v in fit.values.items())
-        whole = whole_trials(robot, fit.actuation, held, groups)
-        near = [true_starts(robot, fit, [each], groups, HORIZONS[0])
-                for each in held]  # fmt: skip
+        anew = unknowns_of(robot, _ANEW, groups, FAMILIES_IN_MOTION)
+        fits = [
+            motion_fit(robot, [begin], groups, anew, known=fit.values) if begin else fit
+            for begin in begins
+        ]
+        whole, near = [], []
+        for day, motion in zip(fits, held, strict=True):
+            whole += whole_trials(robot, day.actuation, [motion], groups)
+            near.append(true_starts(robot, day, [motion], groups, HORIZONS[0]))
         seen_here = whole_trials(robot, fit.actuation, fitted, groups)
         residual = learned(
             [each.inputs for each in fitted],
@@ -242,14 +280,15 @@ def run(cell: Cell) -> Result:
             result[f"better_{k}"] = distances(better - measured)[_BEFORE:]
             if others and seen[[g for g in range(len(groups)) if g not in others]].all():
                 rows = min(len(motion), round(_FILTERED / motion.period))
-                off = filtered(fit.actuation, motion, groups, rows) - measured[:rows]
+                off = filtered(fits[k].actuation, motion, groups, rows) - measured[:rows]
                 result[f"filtered_{k}"] = distances(off)[_BEFORE:, others]
         result["others"] = [groups[g].name for g in others]
         if {"hysteresis", "creep"}.intersection(families):
             without = rod_without_memory(robot, families, fitted, held, groups)
             result |= {f"forgetful_{k}": off for k, off in enumerate(without)}
     else:
-        whole, near = _of_numbers(cell.method, fitted, held, groups, seen, steps)
+        told = [*fitted, *(begin for begin in begins if begin)]
+        whole, near = _of_numbers(cell.method, told, held, groups, seen, steps)
     for k, (motion, predicted) in enumerate(zip(held, whole, strict=True)):
         measured = outputs_of(motion, groups)
         result[f"whole_{k}"] = distances(predicted - measured)[_BEFORE:]
@@ -396,6 +435,7 @@ STUDY = Study(
     exact="Nothing is simulated: a real arm was recorded. Deviations are over the samples of a "
     f"trial, of all trials over their means or over all plateaus. The first {_BEFORE} samples of "
     "whole trials are not judged, since models with delays know them. The filter sees the tip and "
-    "estimates the others. On a plateau pressures stay and the arm has stopped; a rod without "
-    "memory is fitted to other plateaus.",
+    "estimates the others. Of another day's trial all models are shown the first 30 s, in which "
+    "the registration of the rod and the offsets of its inputs are found anew. On a plateau pressures "
+    "stay and the arm has stopped; a rod without memory is fitted to other plateaus.",
 )
