@@ -436,6 +436,6 @@ STUDY = Study(
     f"trial, of all trials over their means or over all plateaus. The first {_BEFORE} samples of "
     "whole trials are not judged, since models with delays know them. The filter sees the tip and "
     "estimates the others. Of another day's trial all models are shown the first 30 s, in which "
-    "the registration of the rod and the offsets of its inputs are found anew. On a plateau pressures "
-    "stay and the arm has stopped; a rod without memory is fitted to other plateaus.",
+    "the registration of the rod and the offsets of its inputs are found anew. On a plateau "
+    "pressures stay and the arm has stopped; a rod without memory is fitted to other plateaus.",
 )
