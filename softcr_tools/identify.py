@@ -65,7 +65,8 @@ def identify(
     a fit (some dozens of fits). Judge the result by what is held out. With --motion, whole motions
     are fitted in windows of some seconds, and these can be found as well: scale of the positions,
     curves of the inputs (how much more the highest acts than in proportion), their delay, lag of
-    the actuators, relaxation of the material, slow venting, hysteresis and creep of chambers.
+    the actuators, relaxation of the material, hysteresis of chambers or by the friction of tendons,
+    slow venting and creep of chambers.
 
     With --map, files of any columns are read: CSV, arrays (.npz, trial K as K_y or y0), bags of any
     topics. The map says which column is what, in which unit and frame, which rows are a trial, and

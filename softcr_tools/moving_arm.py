@@ -134,6 +134,8 @@ def run(
             told, quantity = gained(fit, proposed.left), rod_inputs(robot).quantity
             lines.append(f"a motion of {proposed.words} would tell most: {told}")
             write_inputs(directory / "next_motion.npz", proposed.inputs, proposed.period, quantity)
+        if _rubbing(fit.actuation):
+            lines.append("friction of the tendons is in recorded.yaml; no robot file can have it")
         lines += options_of(fit.recorded)
         write(
             directory,
@@ -278,6 +280,11 @@ def with_chain(actuation: Actuation) -> Robot:
     return robot if chain is None else robot.replace(pressure_chain=chain)
 
 
+def _rubbing(actuation: Actuation) -> bool:
+    """Whether stops stand for the friction of tendons."""
+    return any(actuation.weights) and chain_of(actuation) is None
+
+
 def in_motion(actuation: Actuation) -> Mapping[str, object]:
     """How a robot was recorded, for `recorded.yaml`."""
     content: dict[str, object] = {
@@ -291,6 +298,9 @@ def in_motion(actuation: Actuation) -> Mapping[str, object]:
         content |= {"lag_rate": actuation.rate, "lag_damping": actuation.damping}
     if actuation.venting:
         content["venting"] = actuation.venting
+    if _rubbing(actuation):
+        stops = {"radii": actuation.radii, "weights": actuation.weights}
+        content |= {f"hysteresis_{name}": list(values) for name, values in stops.items()}
     return content
 
 

@@ -37,7 +37,7 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.cosserat_rod import CosseratRod
 from softcr_models.rod.description import rod_inputs
 from softcr_tools.cli import main
-from softcr_tools.moving_arm import with_chain
+from softcr_tools.moving_arm import in_motion, with_chain
 
 TENDONS = {
     "stiffness": 0.2, "gain_1": 0.1, "gain_2": -0.1, "base_x": 3e-3, "delay": 0.04,
@@ -281,6 +281,24 @@ def test_weights_of_stops_are_those_that_a_chain_takes():
     levels = np.concatenate((inputs, past[0]), axis=1)[None]
     acts = model.acting_pressures(levels, model.nominal_parameters[None])[0]
     np.testing.assert_allclose(found.acting(inputs, PERIOD), acts, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["tendon_arm", "asl_trunk"])
+def test_friction_of_tendons_is_told_beside_the_robot_file(name):
+    """It holds back what is pulled, and pulls on where it is let go."""
+    robot = load_robot(name)
+    made = actuation_as(robot, {"hysteresis_2": 0.3})
+    period, high = 0.01, float(np.max(rod_inputs(robot).high))
+    wave = 0.25 * high * (1.0 - np.cos(2.0 * np.pi * period * np.arange(201)))
+    acts = made.acting(np.tile(wave[:, None], (1, len(robot.quantities))), period)[:, 0]
+    held = acts - wave
+    assert held[40] < -1e-3 * high < 1e-3 * high < held[80]
+    assert held[40] == pytest.approx(-0.3 * made.radii[1])
+    assert (acts >= 0.0).all()
+    assert with_chain(made).pressure_chain is None
+    told = in_motion(made)
+    assert told["hysteresis_weights"] == [0.0, 0.3, 0.0]
+    assert told["hysteresis_radii"] == list(made.radii)
 
 
 def test_a_chamber_vents_by_bernoullis_law():

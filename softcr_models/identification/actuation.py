@@ -11,8 +11,9 @@ chambers that empty more slowly than their reading falls, by turbulent flow thro
 
     y' = -(2 / T) sqrt(x_max (y - x)) while y > x, otherwise y = x,
 
-act as y (1 + c y / x_max), and, of chambers, the stops and the creep of a `pressure_chain`. What
-acts depends on the readings alone, so it is known along a whole trial before the rod moves.
+act as y (1 + c y / x_max), less what stops hold back, as those of a `pressure_chain`, of the
+stretch of chambers or by the friction of tendons, and more by the creep of chambers. What acts
+depends on the readings alone, so it is known along a whole trial before the rod moves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -169,8 +170,10 @@ def actuation_as(robot: Robot, values: Mapping[str, float]) -> Actuation:
 
 
 def chain_of(actuation: Actuation) -> dict[str, object] | None:
-    """The section `pressure_chain` of a robot file that acts likewise; None without such."""
-    if not any(actuation.weights) and not actuation.creep:
+    """The section `pressure_chain` of a robot file that acts likewise; None without such, and of
+    tendons, whose friction no robot file has."""
+    chambers = set(actuation.recorded.robot.quantities) == {"pressure"}
+    if not chambers or not (any(actuation.weights) or actuation.creep):
         return None
     values = {f"hysteresis_{j + 1}": weight for j, weight in enumerate(actuation.weights)}
     chain: dict[str, object] = {}
@@ -218,8 +221,7 @@ def _relaxation(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
 
 
 def _hysteresis(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
-    pulled = "tension" in robot.quantities
-    return [] if pulled else [Unknown(name, "-", 0.1) for name in _stops()]
+    return [Unknown(name, "-", 0.1) for name in _stops()]
 
 
 def _creep(robot: Robot, groups: Sequence[Group]) -> list[Unknown]:
@@ -249,4 +251,4 @@ FAMILIES_IN_MOTION: Mapping[str, Make] = {
 }
 """Name -> what is unknown of a motion: what is at rest, `scale` of the positions, `curves` of the
 inputs, their `delay`, `lag` of the actuators, `relaxation` times of the material, `venting`,
-`hysteresis` and `creep` of chambers."""
+`hysteresis` of chambers or tendons, and `creep` of chambers."""
