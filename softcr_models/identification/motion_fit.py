@@ -7,7 +7,7 @@ A candidate of which the rod is lost has a large, finite error.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ STARTS = 12
 """First guesses that are tried, drawn from the priors but for one."""
 _LIKELY = 0.5  # of the priors' deviations: how far they are drawn
 _ROUNDS = 2  # of estimated noise
-_STEPS = 12  # of a search
+_STEPS, _USUAL = 12, 5  # of a search, at most and usually
 _FIRST_STEPS = 3  # likewise, of a search among first guesses
 _DAMPINGS = (0.01, 1.0, 30.0, 1e3)  # tried at once, times the one that succeeded last
 _STEP = 0.02  # of a deviation, for differences
@@ -152,8 +152,8 @@ def motion_fit(
         _Search(robot, motions, tuple(groups), tuple(unknowns), max(1, number), work, known or {})
         for number in (most // 3, most)
     )
-    begin = STARTS + (2 * _FIRST_STEPS + _STEPS) * few.tried
-    work.expect(few.seconds * begin + search.seconds * _ROUNDS * _STEPS * search.tried)
+    begin = STARTS + (2 * _FIRST_STEPS + _USUAL) * few.tried
+    work.expect(few.seconds * begin + search.seconds * _ROUNDS * _USUAL * search.tried)
     values = few.best(few.first(np.random.default_rng(seed)), _STEPS)
     search.centre = few.centre
     for _ in range(_ROUNDS):
@@ -215,6 +215,7 @@ class Simulation:
     ) -> None:  # fmt: skip
         self.robot, self.motions, self.groups = robot, motions, tuple(groups)
         self._work = work or Work()
+        self._size = _rod(robot).state_size
         self._near: dict[tuple[int, int], np.ndarray] = {}  # states at rest, where windows begin
         self._begun: dict[int, np.ndarray] = {}  # of motions, see `remember`
 
@@ -300,8 +301,7 @@ class Simulation:
         longest = max(each.rows for each in windows)
         shape = len(candidates), len(windows), longest, len(self.groups), 3
         found = np.full(shape, np.nan)
-        size = _rod(self.robot).state_size
-        states = np.full((len(candidates), len(windows), len(kept), size), np.nan)
+        states = np.full((len(candidates), len(windows), len(kept), self._size), np.nan)
         bodies: dict[str, list[tuple[int, int]]] = defaultdict(list)
         keys = [None if each is None else _body_of(each.recorded.robot) for each in candidates]
         for c, key in enumerate(keys):
@@ -358,7 +358,7 @@ class Simulation:
                 if row in rows:
                     for lane, (c, w) in enumerate(lanes):
                         states[c, w, place] = path[row - begin, lane]
-            self._work.spend(_SECONDS * len(rows) * len(lanes) * model.rod.total_intervals)
+            self._work.spend(_seconds(len(rows), len(lanes), model.rod.total_intervals))
 
     def _look(self, candidates, models, lanes, rows, path, levels, found):
         """Fills `found` with what is seen of a path (K, lanes, nx)."""
@@ -487,9 +487,9 @@ class _Search:
         least = [max(each.noise, _FINEST) for each in groups]
         self.noise = np.maximum(least, 0.1 * extent)
         self._thinned = np.sqrt(min(1.0, max(motions[0].period, JUDGED_EVERY) / CORRELATED))
-        rows, lanes = self.windows[0].rows, len(self.windows)
-        intervals = _rod(robot).total_intervals
-        self.seconds = _SECONDS * rows * lanes * intervals
+        rows, intervals = self.windows[0].rows, _rod(robot).total_intervals
+        payloads = Counter(motions[each.motion].payload for each in self.windows)
+        self.seconds = sum(_seconds(rows, lanes, intervals) for lanes in payloads.values())
         self.tried = 1 + len(unknowns) + len(_DAMPINGS)
 
     def by_name(self, values: np.ndarray) -> dict[str, float]:
@@ -535,8 +535,12 @@ class _Search:
 
     def best(self, values: np.ndarray, steps: int) -> np.ndarray:
         """(P,) of the least cost, from other ones, in so many steps at most."""
-        damping = 0.0
-        for number in range(steps):
+        damping, left = 0.0, min(steps, _USUAL)
+        for _ in range(steps):
+            if not left:
+                left = 1
+                self._work.expected += self.seconds * self.tried
+            left -= 1
             self._simulation.remember(actuation_as(self._robot, self.by_name(values)))
             residual, jacobian = self.both(values)
             square, gradient = jacobian.T @ jacobian, jacobian.T @ residual
@@ -553,7 +557,7 @@ class _Search:
                 values = tried[chosen]
                 damping = float(np.clip(damping * _DAMPINGS[chosen], 1e-4, 1e6))
             if cost - costs[chosen] < _DONE * cost:
-                self._work.expected -= self.seconds * self.tried * (steps - number - 1)
+                self._work.expected -= self.seconds * self.tried * left
                 break
         return values
 
@@ -651,8 +655,14 @@ def loaded(robot: Robot, mass: float) -> Robot:
     return Robot.model_validate(content)
 
 
-_SECONDS = 2e-6
-"""Of a usual machine, for a step of one interval of a rod among many."""
+_SECONDS, _ALONE = 2.5e-6, 12
+"""Of a usual machine, for a step of one interval of a rod among many; as many rods as there are,
+and so many, is what rods of one body cost."""
+
+
+def _seconds(rows: int, lanes: int, intervals: int) -> float:
+    """Of a usual machine, for rods of one body."""
+    return _SECONDS * rows * (lanes + _ALONE) * intervals
 
 
 def _body_of(robot: Robot) -> str:
