@@ -213,7 +213,7 @@ def test_readings_of_a_wrong_shape_are_refused(model, name, shape):
         ("licher2025_chain", 0, [60e3, 20e3, 20e3]),
         ("two_segments", 1, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
         ("two_segments", 4, [50e3, 20e3, 10e3, 10e3, 30e3, 5e3]),
-        ("four_chambers_chain", 2, [10e3, 60e3, 50e3, 5e3]),
+        ("four_chambers", 2, [10e3, 60e3, 50e3, 5e3]),
     ],
 )
 def test_a_turned_chamber_is_that_of_a_turned_robot(name, place, pressures):

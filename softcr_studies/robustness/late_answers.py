@@ -31,9 +31,7 @@ _HALF_SPEED = (0.05, 0.1)
 """How long a machine stops that gets half of a processor's time, and from one stop to the next
 [s]."""
 _LONG = (45.0, 60.0, 80.0, 100.0, 200.0)  # computing times beyond any bound [ms]
-_ROBOTS = (
-    "licher2025", "licher2025_chain", "four_chambers", "four_chambers_chain", "two_segments",
-)  # fmt: skip
+_ROBOTS = "licher2025", "licher2025_chain", "four_chambers", "two_segments"
 _PLANTS = (SAME_STRUCTURE, "typical")
 _BACK = DURATION + 0.5  # after a rest, at most, the tip is to be on the reference again [s]
 _ON_IT = 5e-3  # so near the reference it is [m]
