@@ -4,12 +4,13 @@ whether they come too late, too rarely or after too many stops for any plan."""
 import itertools
 import math
 from collections import deque
-from collections.abc import Sequence
 from statistics import median
+
+import numpy as np
 
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 
-_LATENCIES_KEPT = 70  # ticks, by whose answers it is judged how late the next ones are
+_LATENCIES_KEPT = 70  # ticks, of whose answers the latest is planned for
 _JUDGED = 3  # answers: where most of them come too late or too rarely for any plan, none is sent
 _LATE = 3
 """Periods for which answers come too late before that counts: an estimator that stopped answers in
@@ -18,8 +19,10 @@ _AGAIN = 0.8  # of the largest age and time between answers, and answers are sen
 _CALM = 0.5  # that lasts so long before: until then the robot has come to rest [s]
 _STOPPED = 0.25  # of a second without a planned command: more, and the robot is led to rest [s]
 _PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
-_USUAL = 0.9  # share of ages and gaps that are no longer than what is planned for
-_WAITED = 0.8  # of a period: estimates are as old before a controller comes to them
+_USUAL = 0.9  # share of them that is no longer than the pace
+_HALF_WAITED, _WAITED = 0.4, 1.2
+"""Periods by which half of the ages are above the least at least, and the usual one at most, where
+estimates wait for a controller: evenly up to a period."""
 _SOON = 0.8  # of fewer periods an answer takes, and fewer ticks are left out
 _MOST_TICKS = 4  # from an answer to the next one
 
@@ -52,7 +55,6 @@ class AnswerTimes:
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
         self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
         self._strained = 0  # stamp of the newest answer that was nearly too old [ns]
-        self._usual = 0.0  # age of nearly all answers [s]
         self._late_since: int | None = None  # when the first of late answers came [ns]
         self._reach = 0.0  # from an estimate to where the packet that answers it ends [s]
         self.delay, self.every, self.too_late, self.last_age = self._least, 1, False, 0.0
@@ -88,8 +90,7 @@ class AnswerTimes:
         self.last_age = age
         # a stall is nothing that could be planned for
         usual = [age for age in self._latencies if age <= self._latest] or [self._latest]
-        self._usual = max(_usual(usual), 0.0)
-        ticks = 1 + int(self._usual / self._seconds + self._early)
+        ticks = 1 + int(max(*usual, 0.0) / self._seconds + self._early)
         self.delay = min(max(ticks, self._least), MAXIMUM_DELAY)
         if len(self._answered) > 1:
             self._judge()
@@ -133,8 +134,9 @@ class AnswerTimes:
         # nor could a stall be waited for
         gaps = [ticks for ticks in gaps if ticks <= _MOST_TICKS] or [_MOST_TICKS]
         least, known = min(self._latencies), list(self._latencies)
-        waits = self._usual - least > _WAITED * self._seconds
-        ticks = max(gaps) if waits else round(_usual(gaps))
+        waited = (np.quantile(known, (0.5, _USUAL)) - least) / self._seconds
+        waits = waited[0] > _HALF_WAITED and waited[1] < _WAITED
+        ticks = max(gaps) if waits else sorted(gaps)[math.ceil(_USUAL * len(gaps)) - 1]
         if ticks > self.every:
             self.every, known = ticks, [least]  # no estimate waits any more
         elif self.every > 1 and max(self._latencies) < _SOON * (self.every - 1) * self._seconds:
@@ -155,8 +157,3 @@ class AnswerTimes:
         """How long there was no planned command, of the last second [s]."""
         now = self._answered[-1]
         return sum(stopped for stamp, stopped in self._stops if now - stamp < 1e9)
-
-
-def _usual(values: Sequence[float]) -> float:
-    """The largest usual one."""
-    return sorted(values)[math.ceil(_USUAL * len(values)) - 1]
