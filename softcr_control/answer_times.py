@@ -19,10 +19,10 @@ _AGAIN = 0.8  # of the largest age and time between answers, and answers are sen
 _CALM = 0.5  # that lasts so long before: until then the robot has come to rest [s]
 _STOPPED = 0.25  # of a second without a planned command: more, and the robot is led to rest [s]
 _PACED = 20  # gaps between answers, by which it is judged how many ticks an answer takes
-_USUAL = 0.9  # share of them that is no longer than the pace
-_HALF_WAITED, _WAITED = 0.4, 1.2
-"""Periods by which half of the ages are above the least at least, and the usual one at most, where
-estimates wait for a controller: evenly up to a period."""
+_ALWAYS = 0.9  # share of them that is longer: estimates that were missed slow nobody down
+_EVEN = 0.5
+"""Of the deviation of gaps: less is that of the times between answers where a controller begins the
+next one as soon as it can, so that estimates wait for it."""
 _SOON = 0.8  # of fewer periods an answer takes, and fewer ticks are left out
 _MOST_TICKS = 4  # from an answer to the next one
 
@@ -53,6 +53,7 @@ class AnswerTimes:
         """Nothing was answered yet."""
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)  # [s]
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
+        self._done: deque[float] = deque(maxlen=_PACED + 1)  # when answers were there [s]
         self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
         self._strained = 0  # stamp of the newest answer that was nearly too old [ns]
         self._late_since: int | None = None  # when the first of late answers came [ns]
@@ -87,6 +88,7 @@ class AnswerTimes:
         """The last answer was there so long after its estimate [s]; when the next ones are due
         follows from how late these were."""
         self._latencies.append(age)
+        self._done.append(1e-9 * self._answered[-1] + age if self._answered else math.nan)
         self.last_age = age
         # a stall is nothing that could be planned for
         usual = [age for age in self._latencies if age <= self._latest] or [self._latest]
@@ -130,20 +132,22 @@ class AnswerTimes:
         stamps = self._answered
         if len(stamps) <= _PACED or self.too_late:
             return
-        gaps = [round((b - a) / self._period) for a, b in itertools.pairwise(stamps)]
-        # nor could a stall be waited for
-        gaps = [ticks for ticks in gaps if ticks <= _MOST_TICKS] or [_MOST_TICKS]
-        least, known = min(self._latencies), list(self._latencies)
-        waited = (np.quantile(known, (0.5, _USUAL)) - least) / self._seconds
-        waits = waited[0] > _HALF_WAITED and waited[1] < _WAITED
-        ticks = max(gaps) if waits else sorted(gaps)[math.ceil(_USUAL * len(gaps)) - 1]
-        if ticks > self.every:
-            self.every, known = ticks, [least]  # no estimate waits any more
+        gaps = np.round(np.diff(stamps) / self._period).astype(int)
+        apart = np.diff(self._done) / self._seconds
+        no_stall = gaps <= _MOST_TICKS  # which could not be waited for
+        gaps, apart = (gaps[no_stall], apart[no_stall]) if no_stall.any() else (gaps, apart)
+        busy = bool(apart.std() < _EVEN * gaps.std())
+        ticks = int(gaps.max() if busy else np.sort(gaps)[int((1.0 - _ALWAYS) * len(gaps))])
+        known = list(self._latencies)
+        if min(ticks, _MOST_TICKS) > self.every:
+            # no estimate waits any more
+            self.every, known = min(ticks, _MOST_TICKS), [min(known)] if busy else known
         elif self.every > 1 and max(self._latencies) < _SOON * (self.every - 1) * self._seconds:
             self.every -= 1
         else:
             return
         self._answered.clear()
+        self._done.clear()
         self._latencies = deque(known, maxlen=_LATENCIES_KEPT // self.every)
 
     @property
