@@ -236,6 +236,35 @@ def test_who_never_answers_within_a_period_answers_every_second_or_third_estimat
         assert 1e3 * np.linalg.norm(tips - aims, axis=1)[times > 2.0].mean() < 0.3
 
 
+@pytest.mark.parametrize(
+    ("computing", "missed", "every", "delay"),
+    [
+        (0.004, 0, 1, 1),
+        (0.004, 5, 1, 1),  # every fifth estimate is lost: nobody is busy
+        (0.0145, 0, 2, 2),  # a little more than a tick: estimates would wait up to one
+        (0.029, 0, 3, 3),
+        (0.045, 0, 4, 4),
+    ],
+)
+def test_no_estimate_waits_for_a_controller_that_is_always_busy(computing, missed, every, delay):
+    period, least = 1 / 70, 1
+    times = AnswerTimes(period, least_delay=least, early=0.0, rarest=4.5 * period)
+    free, draws = 0.0, np.random.default_rng(0)
+    for tick in range(350):
+        now = tick * period
+        stamp = round(1e9 * now)
+        # the newest estimate waits; one that is there while a newer one is due is passed over
+        begin = max(free, now)
+        if (missed and tick % missed == 0) or begin >= now + period or times.leaves_out(stamp):
+            continue
+        free = begin + computing * (1.0 + 0.02 * draws.standard_normal())
+        times.answered(stamp)
+        times.sent(stamp, stamp + round(2e8))
+        times.came(free - now)
+    assert times.every == every
+    assert times.delay == delay
+
+
 def test_who_was_too_late_commands_again_once_answers_are_quick_and_the_robot_rests():
     """Answers that are just in time again would command a robot that still moves fast, a whole
     horizon ahead."""
