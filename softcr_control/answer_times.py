@@ -2,7 +2,6 @@
 whether they come too late, too rarely or after too many stops for any plan."""
 
 import itertools
-import math
 from collections import deque
 from statistics import median
 
@@ -53,7 +52,8 @@ class AnswerTimes:
         """Nothing was answered yet."""
         self._latencies: deque[float] = deque(maxlen=_LATENCIES_KEPT)  # [s]
         self._answered: deque[int] = deque(maxlen=_PACED + 1)  # stamps [ns]
-        self._done: deque[float] = deque(maxlen=_PACED + 1)  # when answers were there [s]
+        # the same of answers that are there, and when they were [ns], [s]
+        self._done: deque[tuple[int, float]] = deque(maxlen=_PACED + 1)
         self._stops = deque[tuple[int, float]](maxlen=_PACED)  # when they ended [ns], how long [s]
         self._strained = 0  # stamp of the newest answer that was nearly too old [ns]
         self._late_since: int | None = None  # when the first of late answers came [ns]
@@ -88,12 +88,16 @@ class AnswerTimes:
         """The last answer was there so long after its estimate [s]; when the next ones are due
         follows from how late these were."""
         self._latencies.append(age)
-        self._done.append(1e-9 * self._answered[-1] + age if self._answered else math.nan)
         self.last_age = age
         # a stall is nothing that could be planned for
         usual = [age for age in self._latencies if age <= self._latest] or [self._latest]
         ticks = 1 + int(max(*usual, 0.0) / self._seconds + self._early)
         self.delay = min(max(ticks, self._least), MAXIMUM_DELAY)
+        if not self._answered:
+            return
+        stamp = self._answered[-1]
+        if not self._done or stamp > self._done[-1][0]:  # no tick that only held
+            self._done.append((stamp, 1e-9 * stamp + age))
         if len(self._answered) > 1:
             self._judge()
             self._pace()
@@ -129,11 +133,11 @@ class AnswerTimes:
     def _pace(self) -> None:
         """Answer every second, third, fourth estimate where answers take so long. A plan is then
         followed as far as it was meant to be, instead of as far as chance has it."""
-        stamps = self._answered
-        if len(stamps) <= _PACED or self.too_late:
+        if len(self._done) <= _PACED or self.too_late:
             return
+        stamps, done = zip(*self._done, strict=True)
         gaps = np.round(np.diff(stamps) / self._period).astype(int)
-        apart = np.diff(self._done) / self._seconds
+        apart = np.diff(done) / self._seconds
         no_stall = gaps <= _MOST_TICKS  # which could not be waited for
         gaps, apart = (gaps[no_stall], apart[no_stall]) if no_stall.any() else (gaps, apart)
         busy = bool(apart.std() < _EVEN * gaps.std())

@@ -34,7 +34,8 @@ _LONG = (45.0, 60.0, 80.0, 100.0, 200.0)  # computing times beyond any bound [ms
 _ROBOTS = "licher2025", "licher2025_chain", "four_chambers", "two_segments"
 _PLANTS = (SAME_STRUCTURE, "typical")
 _BACK = DURATION + 0.5  # after a rest, at most, the tip is to be on the reference again [s]
-_ON_IT = 5e-3  # so near the reference it is [m]
+_ON_IT, _STAYS = 5e-3, 0.1
+"""So near the reference it is [m], for so long [s]: the reference also passes by where it rests."""
 _SETTLED_ERROR, _LARGEST, _SPEED, _RESTED, _AWAY = (
     "settled tip error", "largest tip error", "fastest, of the reference's fastest", "led to rest",
     "time at rest and on the way back",
@@ -197,11 +198,13 @@ def _follows(result: Result) -> np.ndarray:
     """(T,) whether the robot is meant to be on its reference: not while it is led to rest, nor on
     the way back from there, which ends when the tip is near the reference, or should be."""
     times, error, follows = result["times"], result["error"], np.ones(len(result["times"]), bool)
-    until = -np.inf
+    until = near_since = -np.inf
     for row, command in enumerate(result["sent" if "sent" in result else "commands"]):
+        if error[row] >= _ON_IT:
+            near_since = times[row]
         if times[row] >= BEGUN and not command.any():
             until = times[row] + _BACK
-        elif error[row] < _ON_IT:
+        elif times[row] - near_since > _STAYS:
             until = -np.inf
         follows[row] = times[row] > until
     return follows
