@@ -305,7 +305,7 @@ def test_a_run_of_make_sim_comes_back_to_the_bit_without_ros(simulated, mode):
 @pytest.mark.parametrize("controller", ["rod_mpc", "nempc"])
 def test_a_run_with_late_answers_comes_back_to_the_bit(tmp_path, controller):
     """Answers come 20 ms after their estimate began, which is more than a period of 14.3 ms."""
-    words = {"controller": controller, "mode": "wall", "reference": "tip_circle", "duration": "1.5"}
+    words = {"controller": controller, "mode": "wall", "reference": "tip_circle", "duration": "2"}
     words |= {"controller.population": "32"} if controller == "nempc" else {}
     system = simulation_system(SimulationOptions.of_options(words), tmp_path / "bag")
     late = tuple(
