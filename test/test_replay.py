@@ -324,8 +324,8 @@ def test_a_run_with_late_answers_comes_back_to_the_bit(tmp_path, controller):
     assert again.commands.recorded == len(sent)
     assert again.command_difference_kpa.max == 0.0
     # the newest estimate waits until the one before is answered, a period at most: with 2 ms of the
-    # estimator and 20 ms of computing answers are up to 36 ms old, so plans begin three ticks later;
-    # once every second one is answered on purpose, none waits, and they begin two ticks later
+    # estimator and 20 ms of computing answers are up to 36 ms old, so plans begin three ticks
+    # later; once every second one is answered on purpose, none waits, and they begin two later
     kept, delays = codec("pressure/plan", Expected(tuple(ROBOT.chamber_names))), []
     for message in Bag(tmp_path / "again").messages("pressure/plan"):
         stamp = header_stamp(message.payload)
