@@ -21,7 +21,7 @@ from softcr_models.identification.first_guesses import turned
 from softcr_models.identification.identifiable import content_of
 from softcr_models.identification.measured_groups import Group, known_mean, seen
 from softcr_models.identification.rod_identification import Work
-from softcr_models.identification.unknowns import FACTOR, Fit, Recorded, Unknown
+from softcr_models.identification.unknowns import FACTOR, Fit, Recorded, Unknown, recorded_as
 from softcr_models.prediction import RodPrediction
 from softcr_models.robots.robot import Robot
 from softcr_models.rod.cosserat_rod import CosseratRod, EquilibriumError
@@ -152,8 +152,8 @@ def motion_fit(
         _Search(robot, motions, tuple(groups), tuple(unknowns), max(1, number), work, known or {})
         for number in (most // 3, most)
     )
-    begin = STARTS + (2 * _FIRST_STEPS + _USUAL) * few.tried
-    work.expect(few.seconds * begin + search.seconds * _ROUNDS * _USUAL * search.tried)
+    begin = few.first_seconds + (2 * _FIRST_STEPS + _USUAL) * few.step_seconds
+    work.expect(begin + _ROUNDS * _USUAL * search.step_seconds)
     values = few.best(few.first(np.random.default_rng(seed)), _STEPS)
     search.centre = few.centre
     for _ in range(_ROUNDS):
@@ -467,8 +467,8 @@ class _Search:
         noise: (G,) of a number [m].
         centre: (P,) of the priors.
         lost: windows in which the rod is lost, at the last values that were evaluated.
-        seconds: of a candidate on a usual machine.
-        tried: candidates of a step.
+        first_seconds, step_seconds: of the choice among first guesses, and of a step, on a usual
+            machine.
     """
 
     def __init__(
@@ -489,8 +489,18 @@ class _Search:
         self._thinned = np.sqrt(min(1.0, max(motions[0].period, JUDGED_EVERY) / CORRELATED))
         rows, intervals = self.windows[0].rows, _rod(robot).total_intervals
         payloads = Counter(motions[each.motion].payload for each in self.windows)
-        self.seconds = sum(_seconds(rows, lanes, intervals) for lanes in payloads.values())
-        self.tried = 1 + len(unknowns) + len(_DAMPINGS)
+        # candidates whose robots have one body are simulated together
+        own = sum(_moves_body(robot, each) for each in unknowns)
+        steps = (
+            (STARTS, STARTS if own else 1),
+            (1 + len(unknowns), 1 + own),
+            (len(_DAMPINGS), len(_DAMPINGS) if own else 1),
+        )
+        self.first_seconds, *each_step = (
+            sum(_seconds(rows, count * lanes, intervals, bodies) for lanes in payloads.values())
+            for count, bodies in steps
+        )
+        self.step_seconds = sum(each_step)
 
     def by_name(self, values: np.ndarray) -> dict[str, float]:
         """Of values (P,), and what is known beside them."""
@@ -539,7 +549,7 @@ class _Search:
         for _ in range(steps):
             if not left:
                 left = 1
-                self._work.expected += self.seconds * self.tried
+                self._work.expected += self.step_seconds
             left -= 1
             self._simulation.remember(actuation_as(self._robot, self.by_name(values)))
             residual, jacobian = self.both(values)
@@ -557,7 +567,7 @@ class _Search:
                 values = tried[chosen]
                 damping = float(np.clip(damping * _DAMPINGS[chosen], 1e-4, 1e6))
             if cost - costs[chosen] < _DONE * cost:
-                self._work.expected -= self.seconds * self.tried * left
+                self._work.expected -= self.step_seconds * left
                 break
         return values
 
@@ -660,9 +670,9 @@ _SECONDS, _ALONE = 2.5e-6, 12
 and so many, is what rods of one body cost."""
 
 
-def _seconds(rows: int, lanes: int, intervals: int) -> float:
-    """Of a usual machine, for rods of one body."""
-    return _SECONDS * rows * (lanes + _ALONE) * intervals
+def _seconds(rows: int, lanes: int, intervals: int, bodies: int = 1) -> float:
+    """Of a usual machine, for rods of so many bodies."""
+    return _SECONDS * rows * (lanes + _ALONE * bodies) * intervals
 
 
 def _body_of(robot: Robot) -> str:
@@ -670,6 +680,14 @@ def _body_of(robot: Robot) -> str:
     content = content_of(robot)
     del content["sensors"]
     return json.dumps(content, sort_keys=True)
+
+
+def _moves_body(robot: Robot, unknown: Unknown) -> bool:
+    try:
+        moved = recorded_as(robot, {unknown.name: _STEP * unknown.deviation}).robot
+    except UserError:  # no robot is like that
+        return True
+    return _body_of(moved) != _body_of(robot)
 
 
 def _rod(robot: Robot) -> CosseratRod:

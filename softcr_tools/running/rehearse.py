@@ -48,7 +48,7 @@ class RehearsalOptions(HardwareOptions, PlantOptions):
         # enough: the filter interpolates between them
         "valves": {"safety.require_operator": False, "rate_hz": 100.0},
         # the extended filter takes two thirds of the unscented one's time
-        "estimator": {"filter": "ekf"},
+        "estimator": {**HardwareOptions.usual["estimator"], "filter": "ekf"},
         # nothing in the loop hears these
         "force_torque": {"box_rate_hz": 100.0, "rate_hz": 50.0},
         "plant": {"errors": _ERRORS},
