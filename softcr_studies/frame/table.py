@@ -133,8 +133,10 @@ def write_table(path: Path, about: Mapping[str, Any], rows: Sequence[Row]) -> No
     Raises:
         OSError: it cannot be written.
     """
-    content = {**about, "rows": [row.as_dict() for row in rows]}
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    whole = json.dumps({**about, "rows": []}, indent=1, allow_nan=False)
+    lines = (json.dumps(row.as_dict(), allow_nan=False) for row in rows)  # one each: tables ship
+    text = whole.removesuffix("]\n}") + "\n  " + ",\n  ".join(lines) + "\n ]\n}\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def read_table(path: Path) -> tuple[dict[str, Any], list[Row]]:

@@ -22,7 +22,8 @@ CORES = 2
 """A rehearsal is divided among so many at most, as far as its forecast goes."""
 NEEDED = 0.04
 """Share of a core that a rehearsal needs, for each microsecond that a cycle of the work takes; as
-measured, on cores that others used as well: 139 to 170 % in runs before which it took 36 to 44."""
+measured, on cores that others used as well: 139 to 170 % in runs before which it took, at the least
+of three times, 35 to 44."""
 MOST = 0.8
 """Share of the cores' time that a rehearsal may need: the rest is for what comes in bursts."""
 
