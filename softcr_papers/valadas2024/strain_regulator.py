@@ -114,7 +114,8 @@ class StrainRegulator:
                 state[None], held[None], held[None], self._parameters[None], h
             )[0]
             integral = integral + h * np.tanh(regulator.gains.saturation * (row - state[:size]))
-        torque = regulator.held_torque(state[:size], state[size:], wanted[-1], h, integral)
+        acts = h * max(self._sent.shift, 1)  # until the next answer, where not every tick has one
+        torque = regulator.held_torque(state[:size], state[size:], wanted[-1], acts, integral)
         self._sent.answer(torque[None])
         return torque
 

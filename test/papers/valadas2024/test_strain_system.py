@@ -11,7 +11,7 @@ from softcr_control.observation import ControlContext, Observation
 from softcr_control.reference.references import Reference
 from softcr_estimation.context import EstimationContext
 from softcr_models import UserError
-from softcr_models.model import Group, Layout
+from softcr_models.model import Group, Layout, nominal_parameters
 from softcr_models.models import make_model
 from softcr_models.robots.robot import load_robot
 from softcr_papers.valadas2024.learning.bag_recordings import bag_motion
@@ -289,6 +289,24 @@ def test_an_answer_that_acts_later_is_that_to_the_predicted_state(delay):
     np.testing.assert_allclose(first, expected, rtol=1e-2, atol=2e-3)  # a step of 5 ms, 0.2 %
     regulator.reset()
     assert not law.integral.any()
+
+
+def test_a_torque_is_held_until_the_next_answer_which_may_be_ticks_away():
+    """A controller that is too slow for its period answers every third tick; a law that takes the
+    torque as held for one tick alone swings from limit to limit then."""
+    arm = load_strain_arm("pcs_one_segment")
+    model = LagrangianModel(arm, StrainModelSettings(longest_step=0.005, held_torques=True))
+    regulator = StrainRegulator(ControlContext(arm, model, 0.005), StrainRegulatorSettings())
+    size, parameters = model.inputs.size, nominal_parameters(model.parameters)[None]
+    wanted, state, acting = np.array([10.0, 0.0, 0.0]), np.zeros(2 * size), np.zeros((1, size))
+    rows = Reference(0.0, 0.005, np.tile(np.r_[wanted, np.zeros(size)], (8, 1)), np.zeros((8, 3)))
+    for answer in range(100):
+        told = Observation(0.015 * answer, state, {}, rows, acting[0], model, 3)
+        sent = regulator.command(told)[None]
+        for _ in range(3):
+            state = model.step(state[None], acting, acting, parameters, 0.005)[0]
+        acting = sent
+    np.testing.assert_allclose(state[:size], wanted, atol=0.1)
 
 
 def test_estimated_parameters_change_the_feedforward():
