@@ -27,6 +27,8 @@ class LearnSettings:
         noise: of the markers.
         all_markers: whether strains are those that fit all markers, or those of the segments' ends.
         smoothing: of the strains.
+        differences: whether rates and accelerations of Eq. (7) are central differences of smoothed
+            strains, as in the authors' public code, or derivatives of the smoothing's polynomial.
         weak: whether the regression is that of windows, or of accelerations as in Eq. (7).
         half_width, stride: of the windows [frames].
         filter_torques: whether torques of Eq. (7) pass the strains' filter, and the ends of
@@ -42,6 +44,7 @@ class LearnSettings:
     noise: PoseNoise = field(default_factory=PoseNoise)
     all_markers: bool = True
     smoothing: Smoothing = field(default_factory=Smoothing)
+    differences: bool = False
     weak: bool = True
     half_width: int = 20
     stride: int = 4
@@ -162,21 +165,33 @@ def _strains(
     return fusion.strains * kept
 
 
+def derivatives(
+    strains: np.ndarray, period: float, settings: LearnSettings
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Smoothed strains, rates and accelerations (R, T, 3 S) of strains every period [s]."""
+    smoothing = settings.smoothing
+    smooth = smoothing(strains, period)
+    if not settings.differences:
+        return smooth, smoothing(strains, period, 1), smoothing(strains, period, 2)
+    rates = np.gradient(smooth, period, axis=1)
+    return smooth, rates, np.gradient(rates, period, axis=1)
+
+
 def rows_of(
     basis: Basis, motion: ShapeMotion, strains: np.ndarray, settings: LearnSettings
 ) -> Rows:
     """The equations of a basis, of strains (R, T, 3 S) that are smoothed here."""
-    smoothing, period = settings.smoothing, motion.period
-    smooth = smoothing(strains, period)
-    rates = smoothing(strains, period, 1)
+    period = motion.period
+    smooth, rates, accelerations = derivatives(strains, period, settings)
     if settings.weak:
         return weak_rows(
             basis, smooth, rates, motion.torques, period, settings.half_width, settings.stride
         )
-    accelerations = smoothing(strains, period, 2)
     if not settings.filter_torques:
         return acceleration_rows(basis, smooth, rates, accelerations, motion.torques)
-    torques = smoothing(0.5 * (motion.torques + np.roll(motion.torques, 1, axis=1)), period)
+    torques = settings.smoothing(
+        0.5 * (motion.torques + np.roll(motion.torques, 1, axis=1)), period
+    )
     inner = slice(settings.half_width, -settings.half_width)
     chosen = [each[:, inner] for each in (smooth, rates, accelerations, torques)]
     return acceleration_rows(basis, *chosen)
