@@ -24,6 +24,12 @@ def room(name):
     return name.partition(".")[0]
 
 
+def imports_where(is_wrong):
+    """What imports what, in words, of the imports of which (importer, imported) this is true."""
+    found = [(name, other) for name, imported in edges().items() for other in sorted(imported)]
+    return [f"{name} imports {other}" for name, other in found if is_wrong(name, other)]
+
+
 def circles(graph):
     """Groups of nodes that reach each other (Tarjan's strongly connected components)."""
     index, lowest, stack, found = {}, {}, [], []
@@ -57,47 +63,34 @@ def test_every_room_has_a_level():
 @pytest.mark.parametrize("importer", sorted({room(name) for name in modules()}))
 def test_a_room_imports_only_rooms_below_it(importer):
     height = next(k for k, level in enumerate(LEVELS) if importer in level)
-    below = set().union(*LEVELS[:height], {importer})
-    wrong = [
-        f"{name} imports {found}"
-        for name, imported in edges().items()
-        for found in sorted(imported)
-        if room(name) == importer and room(found).startswith("softcr") and room(found) not in below
-    ]
-    assert not wrong
+    above = {*map(room, modules())} - set().union(*LEVELS[:height], {importer})
+    assert not imports_where(lambda name, other: room(name) == importer and room(other) in above)
 
 
 def test_nothing_but_the_command_line_imports_a_study():
-    wrong = [
-        f"{name} imports {found}"
-        for name, imported in edges().items()
-        for found in sorted(imported)
-        if room(found) in OF_STUDIES and room(name) not in OF_STUDIES and name != ENTRY_TO_STUDIES
-    ]
-    assert not wrong
+    def is_wrong(name, other):
+        may = room(name) in OF_STUDIES or name == ENTRY_TO_STUDIES
+        return room(other) in OF_STUDIES and not may
+
+    assert not imports_where(is_wrong)
 
 
 def test_nothing_outside_the_folder_of_a_paper_imports_it():
-    wrong = [
-        f"{name} imports {found}"
-        for name, imported in edges().items()
-        for found in sorted(imported)
-        if room(found) == "softcr_papers" and found.count(".") > 0
-        if name.split(".")[:2] != found.split(".")[:2]
-        if not (found.startswith(SHARED) and room(name) == "softcr_papers")
-    ]
-    assert not wrong
+    def is_wrong(name, other):
+        may = other.startswith(SHARED) and room(name) == "softcr_papers"
+        of_a_paper = room(other) == "softcr_papers" and "." in other
+        return of_a_paper and name.split(".")[:2] != other.split(".")[:2] and not may
+
+    assert not imports_where(is_wrong)
 
 
 def test_rooms_of_mathematics_import_no_ros():
     ros = ("rclpy", "launch", "builtin_interfaces", "rosidl_runtime_py")
-    wrong = [
-        f"{name} imports {found}"
-        for name, imported in edges().items()
-        for found in sorted(imported)
-        if room(name) in WITHOUT_ROS and (room(found) in ros or room(found).endswith("_msgs"))
-    ]
-    assert not wrong
+
+    def is_wrong(name, other):
+        return room(name) in WITHOUT_ROS and (room(other) in ros or room(other).endswith("_msgs"))
+
+    assert not imports_where(is_wrong)
 
 
 def test_no_modules_import_each_other_in_a_circle():
