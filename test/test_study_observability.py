@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kit.studies import results_of
 
 from softcr_estimation.identification.information import (
     Information,
@@ -122,10 +123,10 @@ def bag(tmp_path_factory):
     for number in range(1, 9):
         for topic, more in (("pressure/state", 0.0), ("pressure/sent", 1e3)):
             pressures, stamp = np.full(3, 2e4 + 100.0 * number + more), 9_000_000 * number
-            message = pressures_to_message(pressures, ROBOT.chamber_names, stamp)
-            made.add(topic, stamp, message)
-    made.write(tmp_path_factory.mktemp("bag") / "run")
-    return tmp_path_factory.getbasetemp() / "bag0" / "run"
+            made.add(topic, stamp, pressures_to_message(pressures, ROBOT.chamber_names, stamp))
+    path = tmp_path_factory.mktemp("bag") / "run"
+    made.write(path)
+    return path
 
 
 def test_a_bag_is_resampled_and_its_commands_are_held(bag):
@@ -138,15 +139,10 @@ def test_a_bag_is_resampled_and_its_commands_are_held(bag):
     assert motion.commands[:, 0] == pytest.approx(2.1e4 + 100.0 * newest)
 
 
-def test_a_recorded_motion_is_reported(bag):
-    settings = STUDY.settings(bag=f"{bag}, ")
-    [cell] = STUDY.cells(settings)
-    assert cell.case == str(bag)
-
-    class Found(dict):
-        cells = (cell,)
-
-    found = list(rows(Found({cell: run(cell)})))
+def test_a_recorded_motion_is_reported(bag, tmp_path):
+    results = results_of(STUDY, tmp_path, run, bag=f"{bag}, ")
+    assert [cell.case for cell in results.cells] == [str(bag)]
+    found = list(rows(results))
     assert {row.case for row in found} == {"run"}
     assert {row.method for row in found} >= {"tip_mass", "pressure_gain_2", "lag_pole"}
     missing = next(row for row in found if row.method == "all numbers")
