@@ -159,19 +159,15 @@ def test_a_name_in_any_encoding_hides_nobody(version, other):
         assert bodies["Körper"] == 1
 
 
-def test_definitions_that_cannot_be_read_are_told_as_such():
+def test_what_cannot_be_read_is_told_as_such():
     stage = Stage(body="Tip")
     stage.run(1.0)
     stage.session.receive(stage.now, b"\5\0\4\0\1\0\0\0")  # one description, which is missing
     assert stage.trouble.startswith("model definitions cannot be read (message 5 cannot be read): ")
     stage.session.receive(stage.now, named((4, 1), b"tip"))
     assert stage.trouble == "no body 'Tip' at the server; there are: tip"
-
-
-def test_foreign_frequencies_are_one_reason_of_refusal():
-    info = bytearray(datagrams()[0])
-    session = Stage().session
-    for number in range(1000):
+    info, session = bytearray(datagrams()[0]), Stage().session
+    for number in range(1000):  # foreign frequencies are one reason of refusal
         info[-15:-7] = struct.pack("<Q", 10**12 + number)
         session.receive(0.0, bytes(info))
     assert session.refused == {"clock frequency out of range": 1000}
