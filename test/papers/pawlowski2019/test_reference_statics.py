@@ -412,15 +412,6 @@ def test_boundary_term_of_the_virtual_work_has_a_minus():
     assert abs(work - (inside + end - begin)) > 0.1 * abs(work)
 
 
-def test_chebyshev_differentiates_polynomials():
-    x, matrix = pseudospectral.chebyshev(8)
-    assert matrix @ x**5 == pytest.approx(5 * x**4, abs=1e-13)
-    n = 8
-    assert matrix[0, 0] == pytest.approx((1 + 2 * n**2) / 6, abs=1e-12)
-    assert matrix[3, 3] == pytest.approx(-x[3] / (2 * (1 - x[3] ** 2)), abs=1e-13)
-    assert matrix[1, 0] == pytest.approx(-1 / (2 * (x[1] - x[0])), abs=1e-12)
-
-
 # -- bad input ------------------------------------------------------------------------------------
 
 
