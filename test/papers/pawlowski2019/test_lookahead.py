@@ -12,7 +12,7 @@ from softcr_control.costs import CostSettings
 from softcr_control.observation import Observation
 from softcr_control.predictive.horizon import Horizon
 from softcr_models.errors import UserError
-from softcr_papers.pawlowski2019.lookahead.held_steps import HeldSteps, Linear
+from softcr_papers.pawlowski2019.lookahead.held_steps import Linear
 from softcr_papers.pawlowski2019.lookahead.ilqr import Ilqr
 from softcr_papers.pawlowski2019.lookahead.linearised import LinearisedModel
 from softcr_papers.pawlowski2019.lookahead.lqr import Lqr
@@ -125,19 +125,6 @@ def problem_of(controller, model, reference):
     observation = Observation(0.0, STATE, {}, reference, MEASURED, model, 1)
     horizon.observe(observation)
     return horizon.problem(observation)
-
-
-def test_derivatives_of_a_step_are_those_of_the_linear_model():
-    controller, model = made(Nlsq, horizon=4, step_ticks=2)
-    problem = problem_of(controller, model, circle(0.0, 14))
-    steps = HeldSteps(problem, controller._terms, 2, np.full(3, 1e5), 1e-4)
-    linear = steps.linear(steps.begin[None], MEASURED[None] + 1e3)[0]
-    move = 1e-2 * np.concatenate((model.state.scale, np.full(6, 1e5)))
-    moved = (steps.begin + move)[None]
-    later, _ = steps.advance(moved, MEASURED[None] + 1e3)
-    assert later[0] == pytest.approx(linear.next + linear.a @ move, rel=1e-6, abs=1e-9)
-    later, _ = steps.advance(steps.begin[None], MEASURED[None] + 2e3)
-    assert later[0] == pytest.approx(linear.next + linear.b @ np.full(3, 1e3), rel=1e-6, abs=1e-9)
 
 
 def test_a_linearised_model_is_the_model_where_it_is_linear_and_its_outputs_everywhere():
