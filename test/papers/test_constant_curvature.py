@@ -41,15 +41,6 @@ def coverage(section: int, fraction: float) -> np.ndarray:
 # -- Stumpff's functions --------------------------------------------------------------------------
 
 
-@given(st.floats(1e-3, 6.0))
-@settings(deadline=None)
-def test_stumpff_functions_are_the_trigonometric_ones(theta):
-    c = stumpff(np.array(theta**2))
-    assert c[0] == pytest.approx(np.cos(theta), abs=1e-14)
-    assert c[1] == pytest.approx(np.sin(theta) / theta, abs=1e-14)
-    assert c[2] == pytest.approx(2.0 * np.sin(0.5 * theta) ** 2 / theta**2, abs=1e-14)
-
-
 def test_stumpff_functions_do_not_jump_where_the_series_ends():
     below, above = stumpff(np.array([np.nextafter(4.0, 0.0), 4.0]))
     np.testing.assert_allclose(below, above, rtol=3e-14)
