@@ -1,9 +1,10 @@
 """README and documentation: every block runs or is checked, every link and message is there."""
 
 import ast
-import importlib.util
+import importlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -91,7 +92,8 @@ def walk(page: Path, folder: Path, shell_kinds: set[str]) -> None:
                 exec(compile(block.code, str(block), "exec"), names)
             printed[block] = stdout.getvalue()
         elif (block.language, block.kind) == ("python", "file"):
-            import_file(folder / block.argument, block.code)
+            (folder / block.argument).write_text(block.code)
+            runpy.run_path(str(folder / block.argument), run_name="of_the_docs")
         elif block.language == "shell" and block.kind in shell_kinds:
             for line in block.code.splitlines():
                 ran = subprocess.run(
@@ -100,13 +102,6 @@ def walk(page: Path, folder: Path, shell_kinds: set[str]) -> None:
                 )  # fmt: skip
                 assert ran.returncode == 0, f"{block}: {line}\n{ran.stdout}{ran.stderr}"
                 printed[block] = printed.get(block, "") + ran.stdout + ran.stderr
-
-
-def import_file(path: Path, code: str) -> None:
-    """Write a file and import it."""
-    path.write_text(code)
-    spec = importlib.util.spec_from_file_location(f"of_the_docs_{path.stem}", path)
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 def with_blocks(*kinds, without=()):
