@@ -1,6 +1,5 @@
 """Study `robustness/bench-timing`: the virtual bench, and what hurts it."""
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -241,10 +240,8 @@ def test_every_bench_of_the_list_is_one_difference():
     several = {"ideal-sensors", "early-steps"}
     for each in VARIATIONS:
         if isinstance(each.setup, Bench) and each.key not in several | {"bench"}:
-            usual = vars(bench)
-            changed = {k: v for k, v in vars(each.setup).items() if v != usual[k]}
+            changed = [k for k, v in vars(each.setup).items() if v != vars(bench)[k]]
             assert len(changed) == 1, each.key
-            assert replace(bench, **changed) == each.setup
 
 
 def test_the_study_runs_what_was_asked_for(tmp_path):
