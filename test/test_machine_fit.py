@@ -172,7 +172,7 @@ def test_cores_are_shared(monkeypatch):
     assert both.fit(1.0).every == math.ceil(1.3 * 0.017 / (0.85 - 0.1) / PERIOD) == 3
 
 
-def test_a_controller_that_can_answer_with_less_does():
+def test_a_controller_that_can_answer_with_less_does(monkeypatch):
     ticks = {"nempc": TickCost(0.6 * PERIOD, PERIOD, threads=2)}
     cost = LoopCost(ticks, node=0.0, others=0.0, candidates=1000, least=128, share=0.5)
     whole, half, least = cost.fit(2.0), cost.fit(1.0), cost.fit(0.1)
@@ -182,11 +182,7 @@ def test_a_controller_that_can_answer_with_less_does():
     assert (whole.share, half.share) == (0.5, 0.425)
     assert (least.candidates, least.every) == (128, 3)
     assert not any(each.slow for each in (whole, half, least))
-
-
-def test_who_has_less_than_its_threads_computes_for_a_shorter_time(monkeypatch):
-    ticks = {"nempc": TickCost(0.6 * PERIOD, PERIOD, threads=2)}
-    cost = LoopCost(ticks, node=0.0, others=0.0, candidates=1000, least=128, share=0.5)
+    # who has less than its threads computes for a shorter time
     for cores, given, budget in ((2.0, {}, None), (1.0, {}, 0.425), (1.0, {"budget": 0.3}, 0.3)):
         costing(monkeypatch, lambda _: cost, cores)
         found = fit(wanted(roles={"controller": given}), [])
