@@ -129,7 +129,7 @@ def bag(tmp_path_factory):
     return path
 
 
-def test_a_bag_is_resampled_and_its_commands_are_held(bag):
+def test_a_bag_is_resampled_and_its_commands_are_held_and_one_of_others_refused(bag, tmp_path):
     motion = recorded(bag, ROBOT)
     times = 0.009 + PERIOD * np.arange(len(motion.readings))
     assert len(times) == 5
@@ -137,6 +137,10 @@ def test_a_bag_is_resampled_and_its_commands_are_held(bag):
     # each is played until the next one; of a tick that counts which was in the middle of it
     newest = np.floor((times + PERIOD / 2) / 0.009)
     assert motion.commands[:, 0] == pytest.approx(2.1e4 + 100.0 * newest)
+    with pytest.raises(UserError, match="nowhere"):
+        recorded(tmp_path / "nowhere", ROBOT)
+    with pytest.raises(UserError, match="0 pressures and 0 commands of four_chambers"):
+        recorded(bag, load_robot("four_chambers"))
 
 
 def test_a_recorded_motion_is_reported(bag, tmp_path):
@@ -148,10 +152,3 @@ def test_a_recorded_motion_is_reported(bag, tmp_path):
     missing = next(row for row in found if row.method == "all numbers")
     assert missing.mean >= 9  # a tenth of a second tells nothing of rod and pressure sensors
     assert [cell.case for cell in STUDY.cells(STUDY.settings())] == list(PLANNED)
-
-
-def test_a_bag_that_is_none_or_of_others_is_one_line(tmp_path, bag):
-    with pytest.raises(UserError, match="nowhere"):
-        recorded(tmp_path / "nowhere", ROBOT)
-    with pytest.raises(UserError, match="0 pressures and 0 commands of four_chambers"):
-        recorded(bag, load_robot("four_chambers"))
