@@ -235,16 +235,12 @@ def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, mod
     assert settings_of(filtered.part("nempc_controller")).device == "cpu"
 
 
-def test_the_recorder_frames_the_run_and_the_controller_stops_first():
+def test_the_recorder_frames_the_run_and_parts_share_a_process_if_told():
     system = system_of()
     names = names_of(system)
     assert (names[0], names[-1]) == ("recorder", system.controller)
     assert (system.activation[0], system.activation[-1]) == ("recorder", "simulator")
-
-
-def test_the_parts_of_a_loop_share_a_process_if_told():
-    names = names_of(system_of())
-    assert set(system_of().processes) == {*names}
+    assert set(system.processes) == {*names}
     shared = system_of(processes="one").processes
     assert [part.name for part in shared["loop"]] == names[1:]
     assert set(shared) == {"recorder", "loop"}
