@@ -131,9 +131,11 @@ def answers(sent):
 # --- clocks, wires, computing, beginning ---------------------------------------------------------
 
 
-def test_clocks_tick_at_whole_periods_and_phases_after_them():
+def test_clocks_tick_at_whole_periods_and_phases_after_them_but_not_while_they_are_stopped():
     assert run(0.1)[1] == [(10 * MS * k,) * 2 for k in range(1, 11)]
     assert run(0.1, phase=0.003)[1] == [((10 * k + 3) * MS,) * 2 for k in range(1, 10)]
+    _, said, _ = run(0.2, stops=(Stop(0.025, at=0.1),))
+    assert [stamp // MS for stamp, _ in said] == [*range(10, 100, 10), *range(130, 201, 10)]
 
 
 def test_latency_and_computing_time_add_up():
@@ -182,11 +184,6 @@ def test_what_stops_begins_nothing_and_ends_later_what_it_was_at():
     assert late[700] == 24.0  # it comes when the stop begins
 
 
-def test_a_stopped_clock_misses_its_ticks_and_goes_on_at_the_next_whole_period():
-    _, said, _ = run(0.2, stops=(Stop(0.025, at=0.1),))
-    assert [stamp // MS for stamp, _ in said] == [*range(10, 100, 10), *range(130, 201, 10)]
-
-
 def test_who_stands_still_is_not_idle_for_it():
     stopped = Computing(stops=(Stop(0.2, at=0.402),))
     _, _, records = played(silence=0.03, computing=stopped)
@@ -223,14 +220,11 @@ def test_ticks_that_are_longer_than_the_period_are_told():
     assert executor.tick_times["echo"] == pytest.approx([0.013] * ticks)
 
 
-def test_a_system_begins_when_everybody_has_agreed_in_order():
+def test_a_system_begins_when_everybody_has_agreed_or_ends_in_one_line(monkeypatch):
     _, _, records = played(duration=0.1, begin=("speaker/begin",))
     actions = [record.stamp for record in records["speaker"] if record.event == ACTION]
     # asked once at each instant, the third of which is that of the third tick
     assert actions == [30 * MS]
-
-
-def test_who_refuses_for_too_long_ends_the_run_in_one_line(monkeypatch):
     monkeypatch.setattr(virtual, "LONGEST_BEGINNING", 0.015)
     with pytest.raises(UserError, match=r"speaker/begin refused for 0\.015 s: asked 2 times"):
         played(begin=("speaker/begin",))
