@@ -199,3 +199,4 @@ def test_help_tells_the_defaults_of_the_run():
     assert declared["valves.safety.require_operator"].default is False
     assert declared["controller.population"].default == 64
     assert declared["estimator.patience"].default == 2.5
+    assert effective(hardware("").part("estimator"))["patience"] == 2.5
