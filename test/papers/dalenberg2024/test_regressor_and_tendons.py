@@ -46,18 +46,6 @@ def test_coverage_is_the_printed_algorithm(place, lengths):
     np.testing.assert_allclose(covered[section:], 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_sensor_moves_smoothly_as_a_section_edge_passes_it(seed):
-    chain, (q, _) = ConstantCurvatureChain(3), random_motion(seed, 3)
-    place, step = 0.4, 1e-9  # the second section ends here
-
-    def pose(change: float) -> np.ndarray:
-        lengths = LENGTHS + np.array([0.0, change, 0.0])
-        return chain.pose(q, lengths, coverage_of(np.array([place]), lengths)[0])
-
-    np.testing.assert_allclose(pose(-step), pose(step), atol=1e-7)
-
-
 # -- Theorem 1 ------------------------------------------------------------------------------------
 
 
