@@ -7,6 +7,7 @@ import yaml
 from kit.refusals import one_line
 from scipy.integrate import solve_ivp
 
+from softcr_papers.constant_curvature.kinematics import coverage_of
 from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
 from softcr_papers.dalenberg2024.tendons import Tendons
@@ -220,6 +221,33 @@ def test_the_robots_of_the_thesis():
         assert robot.chain.position(np.zeros(3 * len(robot.bodies)), robot.rest_lengths)[2] < 0.0
         assert "reconstruct" in robot.description
     assert (one.tendons("independent").begins[3:] > 0.0).all()
+
+
+def test_tendons_work_as_they_move():
+    """tau^T dq = u^T d(length), the length being that of the tendon in space."""
+    arm, (q, rate) = ArmDynamics(LEANING), motion(2)
+    q = 0.5 * q
+    tendons, lengths = LEANING.tendons(), LEANING.rest_lengths
+
+    def length(q, tendon):
+        places = np.linspace(0.0, tendons.ends[tendon], 4001)
+        poses = arm.chain.pose(q, lengths, coverage_of(places, lengths))
+        offset = np.r_[tendons.offsets[tendon], 0.0, 1.0]
+        return np.linalg.norm(np.diff((poses @ offset)[:, :3], axis=0), axis=1).sum()
+
+    step = 1e-4
+    for tendon in range(len(tendons)):
+        change = (length(q + step * rate, tendon) - length(q - step * rate, tendon)) / (2 * step)
+        assert arm.actuation[:, tendon] @ rate == pytest.approx(change, abs=1e-6)
+
+
+def test_a_payload_is_an_external_force_and_its_inertia(arm):
+    empty, (q, rate) = ArmDynamics(LEANING), motion(3)
+    _, jacobian, drift = arm.chain.motion(q, rate, LEANING.rest_lengths)
+    along = jacobian[:3]
+    np.testing.assert_allclose(arm.inertia(q) - empty.inertia(q), 0.3 * along.T @ along, atol=1e-12)
+    pull = 0.3 * (drift[:3] - np.array([0.0, 0.0, -9.81]))
+    np.testing.assert_allclose(arm.bias(q, rate) - empty.bias(q, rate), along.T @ pull, atol=1e-12)
 
 
 def test_tendons_of_a_list_are_those_of_rings_and_a_rack_may_have_any():
