@@ -352,6 +352,7 @@ def test_an_offset_is_as_wide_as_its_inputs_unit_needs():
         ({"state_noises": {"velocity": 1.0}}, "state_noises: 'velocity': .*angle, rate"),
         ({"measurement_noises": {"camera": 1.0}}, "measurement_noises: 'camera' unknown"),
         ({"measurement_noises": {TIP: 1e-3}}, "a pose has 2 numbers"),
+        ({"measurement_noises": {"elbow": (1e-3, 1e-3)}}, "a points has 1 numbers"),
     ],
 )
 def test_settings_that_the_model_does_not_know_are_refused_by_name(settings, words):
