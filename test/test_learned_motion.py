@@ -75,6 +75,7 @@ def test_a_file_gives_back_what_it_holds_and_refuses_others(tmp_path):
         ("", "must be a file of `softcr learn motion`"),
         ('{"robot": "a"}', "motion: Field required"),
         (json.dumps({**learned(np.ones((1, 3))).model_dump(), "shift": [[1, 2]]}), "shift.0.2"),
+        (json.dumps({**learned(np.ones((1, 3))).model_dump(), "period": -1}), "period"),
     ],
 )
 def test_what_is_no_such_file_is_refused_in_one_line(tmp_path, content, said):
