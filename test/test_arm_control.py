@@ -1,14 +1,18 @@
 """Controllers of arms of several segments: inputs to spare, tips with an orientation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from kit.desks import Desk
 from kit.loops import looped, replayed
-from kit.models import LAG, PERIOD, LinearModel, ask, context
+from kit.models import LAG, LinearModel, context
+from kit.steering import standing, steered
 from scipy.spatial.transform import Rotation
 
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings, Rollout
-from softcr_control.goals.block import POSE, STATE, STREAM, GoalReference
+from softcr_control.goals.block import GoalReference
 from softcr_control.reference.references import Reference, SampledReference, as_rotations, from_file
 from softcr_control.reference.rows import ReferenceSource
 from softcr_models import CosseratRod, UserError, load_robot
@@ -17,7 +21,6 @@ from softcr_models.prediction import RodPrediction
 from softcr_models.rod.obstacles import Plane, Sphere
 from softcr_models.rod_model.clearance import Clearance
 from softcr_models.rod_model.rows import interval_counts
-from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.values import Goal, ReferenceRows
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.goal_messages import tip_to_message
@@ -51,16 +54,11 @@ def test_inputs_that_push_against_one_another_are_let_go(kind, level, apart):
     numbers = {"population": 200} if kind is Nempc else {}
     controller = kind(context(model), kind.Settings(costs=weights, **numbers))
     felt = np.array([8e4, 7e4, 6e4, 1e4, 0.0, 0.0])
-    active = felt * LAG.pole / LAG.gain
-    state = model.equilibrium(felt, None)
-    goal = model.tip_positions(state[None], None)[0]
-    for k in range(150):
-        reference = Reference(k * PERIOD, PERIOD, None, np.tile(goal, (controller.rows, 1)))
-        command = ask(controller, state, reference, felt).pressures
-        later = LAG.step(felt, active, PERIOD)
-        state = model.step(state[None], felt[None], later[None], None, PERIOD)[0]
-        felt, active = later, command
-    assert np.linalg.norm(model.tip_positions(state[None], None)[0] - goal) < 2e-4
+    active, begin = felt * LAG.pole / LAG.gain, model.equilibrium(felt, None)
+    goal = model.tip_positions(begin[None], None)[0]
+    states, answers = steered(controller, model, standing(goal), 150, begin, felt, active)
+    assert np.linalg.norm(model.tip_positions(states[-1:], None)[0] - goal) < 2e-4
+    command = answers[-1].pressures
     difference = np.abs(command[:3] - command[3:]).max() / 1e5
     assert apart[0] <= difference < apart[1]
 
@@ -69,14 +67,13 @@ def test_inputs_that_push_against_one_another_are_let_go(kind, level, apart):
 
 
 def test_orientations_of_tips_survive_their_messages_to_the_bit():
-    unknown = np.full((3, CosseratRod(TWO, 2).state_size), np.nan)
+    unknown, expected = np.full((3, CosseratRod(TWO, 2).state_size), np.nan), expected_of(TWO, 2)
     asked = np.vstack((TURNED.as_quat(), np.full(4, np.nan)))
     rows = ReferenceRows(5, 0.01, unknown, np.arange(9.0).reshape(3, 3), tip_orientations=asked)
     for topic, value in (
         ("reference/rod", rows),
         ("reference/output", ReferenceRows(5, 0.01, None, rows.tip_positions, lambda: None, asked)),
     ):
-        expected = expected_of(TWO, 2)
         check_value(topic, value, expected)
         wire = codec(topic, expected)
         told = wire.decode(wire.encode(value, 5))
@@ -85,12 +82,7 @@ def test_orientations_of_tips_survive_their_messages_to_the_bit():
     rotations = as_rotations(asked)
     np.testing.assert_allclose(rotations[:2], TURNED.as_matrix(), atol=1e-12)
     assert np.isnan(rotations[2]).all()
-
-
-def test_a_quaternion_of_another_length_is_refused():
-    unknown = np.full((1, CosseratRod(TWO, 2).state_size), np.nan)
-    wrong = ReferenceRows(5, 0.01, unknown, np.zeros((1, 3)), tip_orientations=np.ones((1, 4)))
-    wire = codec("reference/rod", expected_of(TWO, 2))
+    wire, wrong = codec("reference/rod", expected), replace(rows, tip_orientations=np.ones((3, 4)))
     with pytest.raises(MessageError, match=r"orientation \[1.0, .* must be a quaternion of length"):
         wire.decode(wire.encode(wrong, 5))
 
@@ -142,20 +134,10 @@ def reference():
 
 
 @pytest.fixture
-def goals(reference):
-    """A block that is asked for poses, and the last rows and states that it told."""
+def desk(reference):
+    """A block that is asked for poses."""
     reference.reset()
-    now, last = [10**9], {}
-
-    def tick(count=1, **samples):
-        topics = {"pose": POSE, "stream": STREAM}
-        for _ in range(count):
-            now[0] += round(1e9 / 70)
-            given = {topics[n]: Sample(topics[n], now[0], v, 0.0) for n, v in samples.items()}
-            last.update({each.topic: each.value for each in reference.tick(now[0], given)})
-        return last["reference/rod"], last.get(STATE)
-
-    return reference, tick
+    return Desk(reference).tick()
 
 
 def pose_at(pressures):
@@ -164,52 +146,45 @@ def pose_at(pressures):
     return pose[:3, 3], Rotation.from_matrix(pose[:3, :3])
 
 
-def test_a_pose_of_an_arm_is_gone_to_and_turned_to_at_its_speed(goals):
+def test_a_pose_of_an_arm_is_gone_to_and_turned_to_at_its_speed(desk):
     """The oracle is a pose of the rod's own statics, which another place's orientation is not."""
-    block, tick = goals
     place, turn = pose_at([30, 5, 15, 5, 30, 10])
-    tick(pose=Goal(place[None], "base", turn.as_quat()[None]))
-    assert "going to" in block.act("go")
-    told = [tick() for _ in range(400)]
-    rows, state = told[-1]
-    np.testing.assert_allclose(rows.tip_positions, np.tile(place, (len(rows.tip_positions), 1)))
-    reached = Rotation.from_quat(rows.tip_orientations)
+    desk.tick(pose=Goal(place[None], "base", turn.as_quat()[None]))
+    assert "going to" in desk.block.act("go")
+    rows = desk.tick(400).rows[-400:]
+    last, state = rows[-1], desk.states[-1]
+    np.testing.assert_allclose(last.tip_positions, np.tile(place, (len(last.tip_positions), 1)))
+    reached = Rotation.from_quat(last.tip_orientations)
     np.testing.assert_allclose((reached * turn.inv()).magnitude(), 0.0, atol=1e-7)
     assert (state.state, state.message) == ("idle", "arrived")
-    turns = Rotation.from_quat([each.tip_orientations[0] for each, _ in told if
-                                each.tip_orientations is not None])  # fmt: skip
+    known = [each for each in rows if each.tip_orientations is not None]
+    turns = Rotation.from_quat([each.tip_orientations[0] for each in known])
     steps = (turns[:-1].inv() * turns[1:]).magnitude()
     assert 0.9 * 0.5 / 70 < steps.max() <= 0.5 / 70 * (1 + 1e-6)
-    ahead = Rotation.from_quat(told[20][0].tip_orientations)
-    later = Rotation.from_quat([each.tip_orientations[0] for each, _ in told[20:]])
+    ahead = Rotation.from_quat(rows[20].tip_orientations)
+    later = Rotation.from_quat([each.tip_orientations[0] for each in rows[20:]])
     np.testing.assert_allclose((ahead * later[: len(ahead)].inv()).magnitude(), 0.0, atol=1e-7)
 
 
-def test_an_axis_that_the_tip_cannot_have_there_is_refused(goals):
-    block, tick = goals
+def test_an_axis_that_the_tip_cannot_have_there_is_refused(desk):
     place, turn = pose_at([30, 5, 15, 5, 30, 10])
     away = turn * Rotation.from_euler("x", 0.8)
-    tick(pose=Goal(place[None], "base", away.as_quat()[None]))
+    desk.tick(pose=Goal(place[None], "base", away.as_quat()[None]))
     with pytest.raises(UserError, match="orientation asked for at"):
-        block.act("go")
-    both = Goal(np.array([place, place]), "base", np.tile(turn.as_quat(), (2, 1)))
-    tick(pose=both)
+        desk.block.act("go")
+    desk.tick(pose=Goal(np.array([place, place]), "base", np.tile(turn.as_quat(), (2, 1))))
     with pytest.raises(UserError, match="only the last point of a path may ask"):
-        block.act("go")
+        desk.block.act("go")
 
 
-def test_a_stream_with_an_orientation_is_turned_after_and_forgotten_without_one(goals):
-    block, tick = goals
+def test_a_stream_with_an_orientation_is_turned_after_and_forgotten_without_one(desk):
     place, turn = pose_at([20, 10, 15, 5, 20, 10])
     wanted = np.r_[place, turn.as_quat()]
-    tick(stream=wanted)
-    block.act("follow")
-    for _ in range(300):
-        rows, _ = tick(stream=wanted)
-    reached = Rotation.from_quat(rows.tip_orientations[0])
+    desk.tick(stream=wanted)
+    desk.block.act("follow")
+    reached = Rotation.from_quat(desk.tick(300, stream=wanted).rows[-1].tip_orientations[0])
     assert (reached * turn.inv()).magnitude() < 1e-6
-    rows, _ = tick(stream=place)
-    assert rows.tip_orientations is None
+    assert desk.tick(stream=place).rows[-1].tip_orientations is None
 
 
 # --- obstacles ----------------------------------------------------------------------------------

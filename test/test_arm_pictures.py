@@ -1,5 +1,6 @@
 """Pictures of arms: each segment with its own radius, connectors, payload, tendons."""
 
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -38,24 +39,23 @@ def test_a_payload_is_drawn_round_its_centre_of_mass():
     assert np.ptp(parts[3].positions[:, 2]) == pytest.approx(0.020)  # begins at the segment's end
     bare = ARM.replace(payload=None)
     assert len(parts_of(bare, straight(bare), 0.02)) == 3
-
-
-def test_a_payload_without_a_lever_still_has_a_length():
-    robot = ARM.replace(payload={"mass": 0.02})
+    robot = ARM.replace(payload={"mass": 0.02})  # one without a lever still has a length
     assert np.ptp(parts_of(robot, straight(robot), 0.02)[-1].positions[:, 2]) > 0.01
 
 
 def test_markers_have_the_radius_of_each_part(monkeypatch):
     pytest.importorskip("visualization_msgs")
-    picture = Picture(ARM)
-    monkeypatch.setattr(Picture, "estimate", property(lambda _: straight(ARM)))
-    body = [each for each in markers_message(picture, 0.02).markers if each.ns.startswith("rod")]
+
+    def body_of(estimate):
+        monkeypatch.setattr(Picture, "estimate", property(lambda _: estimate))
+        markers = markers_message(Picture(ARM), 0.02).markers
+        return [each for each in markers if each.ns.startswith("rod")]
+
+    body = body_of(straight(ARM))
     assert [each.ns for each in body] == ["rod", "rod 1", "rod 2", "rod 3"]
     assert [each.scale.x for each in body] == pytest.approx([0.040, 0.030, 0.024, 0.018])
     assert [len(each.points) for each in body] == [3, 3, 2, 2]
-    monkeypatch.setattr(Picture, "estimate", property(lambda _: None))
-    body = [each for each in markers_message(picture, 0.02).markers if each.ns.startswith("rod")]
-    assert [each.action for each in body] == [2, 2, 2, 2]  # DELETE
+    assert [each.action for each in body_of(None)] == [2, 2, 2, 2]  # DELETE
 
 
 def test_the_description_ends_where_the_straight_arm_does():
@@ -79,15 +79,10 @@ def test_a_plan_is_drawn_and_written_in_the_units_of_its_inputs(tmp_path, monkey
     tendons = load_robot("tendon_arm")
     tips, tensions = np.zeros((5, 3)), np.full((5, 4), 0.2)
     planned = Plan(1 / 70, tensions, np.zeros((5, 1)), tips, tips)
-    seen = []
-    drawn = plan.panels
-    monkeypatch.setattr(
-        plan,
-        "panels",
-        lambda path, labels, **rest: (seen.extend(labels), drawn(path, labels, **rest))[1],
-    )
+    panels = Mock(wraps=plan.panels)
+    monkeypatch.setattr(plan, "panels", panels)
     plan.draw(planned, tmp_path / "plan.png", tendons.shown_inputs)
-    assert seen[2:] == ["tension [N]"]
+    assert panels.call_args.args[1][2:] == ["tension [N]"]
     assert (tmp_path / "plan.png").stat().st_size > 10_000
     plan.write_inputs(tmp_path / "plan.npz", planned.pressures, planned.period, "tension")
     with np.load(tmp_path / "plan.npz") as content:

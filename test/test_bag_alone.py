@@ -44,23 +44,17 @@ def over_the_wire(reports):
 def test_settings_name_their_files(tmp_path):
     robot, network = tmp_path / "mine.yaml", tmp_path / "trained"
     robot.write_text((OF_ROBOTS / "licher2025.yaml").read_text())
-    for ending in (".safetensors", ".json"):
-        network.with_suffix(ending).write_text("...")
+    weights, card = (network.with_suffix(ending) for ending in (".safetensors", ".json"))
+    weights.write_text("...")
+    card.write_text("...")
     code = tmp_path / "own.py"
     code.write_text("class Model: ...")
-    given = {"robot": str(robot), "network": f"{network}.json", "model": f"{code}:Model"}
+    given = {"robot": str(robot), "network": str(card), "model": f"{code}:Model"}
     found = list(files_of(ModelSettings.model_construct(**ModelSettings(**given).model_dump())))
-    assert sorted(found) == sorted(
-        [
-            ("robot", str(robot), robot),
-            ("network", f"{network}.json", network.with_suffix(".safetensors")),
-            ("network", f"{network}.json", network.with_suffix(".json")),
-            ("model", f"{code}:Model", code),
-        ]
-    )
-    assert list(files_of(ModelSettings())) == [
-        ("robot", "licher2025", OF_ROBOTS / "licher2025.yaml")
-    ]
+    places = ("robot", robot), ("network", weights), ("network", card), ("model", code)
+    assert sorted(found) == sorted((name, given[name], path) for name, path in places)
+    shipped = OF_ROBOTS / "licher2025.yaml"
+    assert list(files_of(ModelSettings())) == [("robot", "licher2025", shipped)]
 
 
 def test_every_setting_of_a_shipped_node_that_names_a_file_of_config_says_so():
@@ -71,12 +65,8 @@ def test_every_setting_of_a_shipped_node_that_names_a_file_of_config_says_so():
 
     chosen = ControllerBlock.settings_of({"controller": "nempc", "controller_file": "nempc"})
     away = ControllerBlock.settings_of({"controller": "nempc", "costs.obstacles": "ball"})
-    told = [
-        {name: path.parent.name for name, _, path in files_of(settings)}
-        for settings in (
-            Valves.Settings(), Optitrack.Settings(), ForceTorque.Settings(), chosen, away
-        )
-    ]  # fmt: skip
+    nodes = Valves.Settings(), Optitrack.Settings(), ForceTorque.Settings(), chosen, away
+    told = [{name: path.parent.name for name, _, path in files_of(each)} for each in nodes]
     assert told == [
         {"robot": "robots", "station": "ethercat"},
         {"robot": "robots", "calibration": "optitrack"},
@@ -128,11 +118,14 @@ def test_what_makes_no_sense_in_a_foreign_bag_is_passed_over(name, line, values)
 # --- files of a bag in the place of this machine's ------------------------------------------------
 
 
+def of_estimator(*files):
+    return RecordedFiles({"estimator": Configuration(files=tuple(NamedFile(*f) for f in files))})
+
+
 def test_a_file_that_is_here_and_the_same_is_used_where_it_is():
     shipped = (OF_ROBOTS / "licher2025.yaml").read_bytes()
     elsewhere = "/opt/other/machine/config/robots/licher2025.yaml"
-    file = NamedFile("robot", "licher2025", elsewhere, shipped)
-    files = RecordedFiles({"estimator": Configuration(files=(file,))})
+    files = of_estimator(("robot", "licher2025", elsewhere, shipped))
     assert files.instead("estimator", {"robot": "licher2025"}) == {}
     assert files.instead("estimator", {"robot": "another"}) == {}
     assert files.instead("controller", {"robot": "licher2025"}) == {}
@@ -142,8 +135,7 @@ def test_a_file_that_is_here_and_the_same_is_used_where_it_is():
 @pytest.mark.parametrize("given", ["licher2025", "/gone/mine.yaml", "mine.yaml"])
 def test_a_file_that_differs_or_is_not_here_comes_from_the_bag(given):
     path = f"/gone/robots/{Path(given).stem}.yaml"
-    file = NamedFile("robot", given, path, b"the run's")
-    files = RecordedFiles({"estimator": Configuration(files=(file,))})
+    files = of_estimator(("robot", given, path, b"the run's"))
     found = Path(files.instead("estimator", {"robot": given})["robot"])
     assert found.read_bytes() == b"the run's"
     assert found.name == Path(path).name
@@ -154,17 +146,14 @@ def test_a_file_that_differs_or_is_not_here_comes_from_the_bag(given):
 
 
 def test_a_network_of_two_files_keeps_one_name_and_code_is_never_run_from_a_bag():
-    weights, card = (
-        NamedFile("network", "/gone/net", f"/gone/net{ending}", ending.encode())
-        for ending in (".safetensors", ".json")
-    )
-    code = NamedFile("model", "/gone/own.py:Model", "/gone/own.py", b"import os")
-    files = RecordedFiles({"estimator": Configuration(files=(weights, card, code))})
+    endings = (".safetensors", ".json")
+    named = [("network", "/gone/net", f"/gone/net{each}", each.encode()) for each in endings]
+    files = of_estimator(*named, ("model", "/gone/own.py:Model", "/gone/own.py", b"import os"))
     values = {"network": "/gone/net", "model": "/gone/own.py:Model"}
     changed = files.instead("estimator", values)
     assert changed.keys() == {"network"}
-    assert Path(changed["network"] + ".safetensors").read_bytes() == b".safetensors"
-    assert Path(changed["network"] + ".json").read_bytes() == b".json"
+    for ending in endings:
+        assert Path(changed["network"] + ending).read_bytes() == ending.encode()
 
 
 def test_a_robot_that_builds_on_a_file_stands_whole_in_the_bag(tmp_path):
@@ -172,10 +161,8 @@ def test_a_robot_that_builds_on_a_file_stands_whole_in_the_bag(tmp_path):
     own = tmp_path / "own.yaml"
     own.write_text("builds_on: ./base.yaml\nname: own\ngravity: 0.0\n")
     robot = load_robot(own)
-    told = configurations([over_the_wire(
-        configuration.reports("estimator", "own", {}, robot, [("robot", str(own), own)])
-    )])  # fmt: skip
-    files = RecordedFiles(told)
+    told = configuration.reports("estimator", "own", {}, robot, [("robot", str(own), own)])
+    files = RecordedFiles(configurations([over_the_wire(told)]))
     (tmp_path / "base.yaml").unlink()
     found = files.instead("estimator", {"robot": str(own)})["robot"]
     assert load_robot(found) == robot
@@ -185,8 +172,7 @@ def test_a_robot_that_builds_on_a_file_stands_whole_in_the_bag(tmp_path):
     "line", ["builds_on: /etc/secret.yaml", '"builds\\x5fon": ../secret.yaml', "builds_on: a/b"]
 )
 def test_a_file_of_a_bag_leads_to_no_file_of_this_machine(line):
-    file = NamedFile("robot", "mine.yaml", "/gone/mine.yaml", line.encode())
-    files = RecordedFiles({"estimator": Configuration(files=(file,))})
+    files = of_estimator(("robot", "mine.yaml", "/gone/mine.yaml", line.encode()))
     with pytest.raises(UserError, match="which the bag does not hold"):
         files.instead("estimator", {"robot": "mine.yaml"})
 
@@ -237,9 +223,8 @@ def test_a_bag_alone_tells_its_robot_and_every_parameter(alone):
 
 
 def test_a_bag_alone_is_replayed_to_the_bit_and_reported(alone, tmp_path):
-    said = softcr(
-        "replay", str(alone), "--controller", "--output", str(tmp_path / "again"), home=tmp_path
-    )
+    words = ("replay", str(alone), "--controller", "--output", str(tmp_path / "again"))
+    said = softcr(*words, home=tmp_path)
     compared = json.loads((tmp_path / "again" / "comparison.json").read_text())
     for name in ("estimates", "commands"):
         counts = compared[name]
@@ -311,8 +296,7 @@ def test_the_log_parameter_events_and_transitions_are_in_the_bag(live):
     changed = [p for e in events if e.node == "/relay" for p in e.changed_parameters]
     assert [(p.name, p.value.double_value) for p in changed] == [("factor", 1.5)]
     states = [m.decode().goal_state.label for m in live.messages("/relay/transition_event")]
-    assert states == [
-        *("configuring", "inactive", "activating", "active", "deactivating", "inactive")
-    ]
+    way = ["configuring", "inactive", "activating", "active", "deactivating", "inactive"]
+    assert states == way
     (first, *_) = [m.decode() for m in live.messages("/recorder/transition_event")]
     assert (first.start_state.label, first.goal_state.label) == ("unconfigured", "configuring")

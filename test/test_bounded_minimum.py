@@ -94,20 +94,3 @@ def test_a_minimum_that_is_known_is_found_though_multipliers_vanish(seed, size, 
     assert found == pytest.approx(minimum, rel=1e-9, abs=1e-9)
     strongly = multipliers != 0.0
     assert np.array_equal(found[strongly], minimum[strongly])
-
-
-def test_without_active_bounds_it_is_the_free_minimum():
-    hessian, gradient = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, -1.0])
-    wide = np.full(2, 10.0)
-    found = bounded_minimum(hessian, gradient, -wide, wide)
-    assert found == pytest.approx([-0.8, 0.6], rel=1e-14)
-
-
-def test_a_bound_taken_on_the_way_is_let_go_again():
-    """The free minimum (-3, 5) breaks two bounds; with the first held the second is none."""
-    hessian, gradient = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([-1.5, -2.3])
-    assert np.linalg.solve(hessian, -gradient) == pytest.approx([-3.0, 5.0])
-    low, high = np.array([-1.0, -1.0]), np.array([4.0, 4.0])
-    found = bounded_minimum(hessian, gradient, low, high)
-    assert found == pytest.approx([-1.0, 3.2])
-    assert kkt_residual(hessian, gradient, low, high, found) < 1e-15

@@ -26,50 +26,40 @@ from softcr_models.identification.rod_identification import static_configuration
 from softcr_tools.cli import main
 
 
-def of_sets(errors):
-    """Errors by the set of families, and those that were asked for, in order."""
-    asked = []
+def chosen_by(error, families):
+    """What `chosen` says of families, the error being told of the letters of a set; the told share
+    grows to one."""
+    asked, shares = [], []
 
-    def left_out(families):
-        asked.append(frozenset(families))
-        return errors[frozenset(families)]
+    def left_out(kept):
+        asked.append("".join(sorted(kept)))
+        return error(asked[-1])
 
-    return left_out, asked
+    without, tried = chosen(families, left_out, shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    return without, tried, asked
 
 
 def test_a_family_is_kept_that_lowers_the_error_by_its_least_share():
     little = 1.0 - 0.5 * GAIN
-    left_out, asked = of_sets({
-        frozenset(): 1.0, frozenset("a"): little, frozenset("b"): 0.5, frozenset("bc"): 0.6
-    })  # fmt: skip
-    shares = []
-    without, tried = chosen("abc", left_out, shares.append)
+    errors = {"": 1.0, "a": little, "b": 0.5, "bc": 0.6}
+    without, tried, asked = chosen_by(errors.__getitem__, "abc")
     assert without == 1.0
-    assert [(each.name, each.error, each.kept) for each in tried] == [
-        ("a", little, False), ("b", 0.5, True), ("c", 0.6, False),
-    ]  # fmt: skip
+    told = [(each.name, each.error, each.kept) for each in tried]
+    assert told == [("a", little, False), ("b", 0.5, True), ("c", 0.6, False)]
     assert len(asked) == 4
-    assert shares[-1] == 1.0
-    assert shares == sorted(shares)
 
 
 def test_a_family_whose_place_another_has_taken_is_left_away():
-    left_out, _ = of_sets({
-        frozenset(): 1.0, frozenset("a"): 0.8, frozenset("ab"): 0.3, frozenset("b"): 0.3
-    })  # fmt: skip
-    _, tried = chosen("ab", left_out, lambda share: None)
+    errors = {"": 1.0, "a": 0.8, "ab": 0.3, "b": 0.3}
+    _, tried, _ = chosen_by(errors.__getitem__, "ab")
     assert [each.name for each in tried if each.kept] == ["b"]
 
 
 def test_the_told_share_ends_at_one_where_several_are_left_away():
-    def left_out(families):
-        return 0.1 if "d" in families else 1.0 - 0.2 * len(families)
-
-    shares = []
-    _, tried = chosen("abcd", left_out, shares.append)
+    _, tried, _ = chosen_by(lambda kept: 0.1 if "d" in kept else 1.0 - 0.2 * len(kept), "abcd")
     assert [each.name for each in tried if each.kept] == ["d"]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
 
 
 def test_what_nobody_saw_moving_is_told_in_a_line():

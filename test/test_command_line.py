@@ -45,9 +45,8 @@ class Chosen(BaseModel):
     def of_options(cls, values):
         own = {name: value for name, value in values.items() if "." not in name}
         gains = {n.partition(".")[2]: v for n, v in values.items() if "." in n}
-        return build_settings(cls, own, "option").model_copy(
-            update={"gains": build_settings(Gains, gains, "option")}
-        )
+        chosen = build_settings(cls, own, "option")
+        return chosen.model_copy(update={"gains": build_settings(Gains, gains, "option")})
 
 
 @pytest.fixture
@@ -114,21 +113,14 @@ def test_the_exit_code_is_the_command_s_and_130_after_ctrl_c(told):
         called("faulty")
 
 
-@pytest.mark.parametrize(
-    ("line", "loud"),
-    [("plain --loud", True), ("plain --loud true", True), ("plain --loud=false", False)],
-)
-def test_a_flag_may_be_told_its_value(told, line, loud):
+def test_a_flag_may_be_told_its_value_and_a_list_is_one_word(told):
     called, calls = told
-    called(line)
-    assert calls[0].loud is loud
-
-
-def test_a_list_is_one_word(told):
-    called, calls = told
+    for words in ("plain --loud", "plain --loud true", "plain --loud=false"):
+        called(words)
+    assert [gains.loud for gains in calls] == [True, True, False]
     for words in ("plain|--weights|-1, 2", "plain|--weights=[-1,2]"):
         assert called(words) == 1
-    assert {gains.weights for gains in calls} == {(-1.0, 2.0)}
+    assert [gains.weights for gains in calls[3:]] == [(-1.0, 2.0)] * 2
 
 
 def test_settings_of_what_is_named_are_options_only_beside_its_name(told, capsys):
@@ -166,14 +158,12 @@ def test_help_tells_description_range_unit_choices_and_default(told, capsys, mon
         ("plain --kpp 3", "option --kpp: unknown; did you mean --kp?"),
         ("plain --kpp=3", "option --kpp: unknown; did you mean --kp?"),
         ("plain --zzz=3", "option --zzz: unknown; known are --kp, --loud, --weights"),
-        ("plain --kp x", "option kp = 'x': must be a number from 0.0 to 10.0 Pa"),
         ("plain --kp 11", "option kp = 11.0: must be a number from 0.0 to 10.0 Pa"),
         ("plain --kp", "--kp"),
         ("plain --weights 1,x", "option weights = '1,x': must be a list, each a number"),
         ("plain 3", "unexpected: 3"),
         ("study several", "NAMES"),
         ("study several a --mode fast", "option mode = 'fast': must be one of wall, lockstep"),
-        ("study several a --steps 2.5", "option steps = '2.5': must be a whole number at least 1"),
         ("study several a --port 12", '"12" for --port. It must be less than or equal to 9'),
         ("study several a --controller nobody", "controller 'nobody': unknown"),
     ],

@@ -170,27 +170,20 @@ def test_a_good_bench_is_commissioned_and_the_daily_check_passes(tmp_path):
     assert any("fill rate is 3" in line for line in lines), lines
 
 
+CHANGED = (("chamber_1", "chamber_3"),)
 SIX = (
     BenchMistakes(
-        swapped_sensors=(("chamber_1", "chamber_2"),),
-        swapped_valves=(("chamber_2", "chamber_3"),),
-        swapped_hoses=(("chamber_1", "chamber_3"),),
-        base_turn=(0, 0, 180),
-        body_turn=(90, 0, 0),
+        swapped_sensors=(("chamber_1", "chamber_2"),), swapped_hoses=CHANGED,
+        swapped_valves=(("chamber_2", "chamber_3"),), base_turn=(0, 0, 180), body_turn=(90, 0, 0),
         force_torque_turn=(0, 0, 90),
     ),
     BenchMistakes(
-        swapped_valves=(("chamber_1", "chamber_3"),),
-        swapped_sensors=(("chamber_1", "chamber_3"),),
-        swapped_hoses=(("chamber_1", "chamber_3"),),
-        sensor_factors={"chamber_2": 0.625},
-        body_turn=(0, 0, -90),
-        force_torque_turn=(0, 0, 180),
+        swapped_sensors=CHANGED, swapped_hoses=CHANGED, swapped_valves=CHANGED,
+        sensor_factors={"chamber_2": 0.625}, body_turn=(0, 0, -90), force_torque_turn=(0, 0, 180),
     ),
-)
-BEFORE = tuple(
-    step for step in STEPS if step.name in ("zero", "sensors", "exhaust", "survey", "wiring")
-)
+)  # fmt: skip
+FIRST = ("zero", "sensors", "exhaust", "survey", "wiring")
+BEFORE = tuple(step for step in STEPS if step.name in FIRST)
 
 
 @pytest.mark.parametrize("mistakes", SIX)
@@ -218,31 +211,28 @@ def test_mistakes_for_the_hand_are_named_and_the_bench_is_not_commissioned(tmp_p
     )
     session, done = commissioned(tmp_path, mistakes)
     assert done
-    mirrored = "the cameras' positions are mirrored: y"
-    leak, dead = "the line of chamber_2 leaks", "a dead host was not tried"
-    only_said(session, *expected(mistakes), mirrored, leak, dead)
+    others = ("the cameras' positions are mirrored: y", "the line of chamber_2 leaks")
+    only_said(session, *expected(mistakes), *others, "a dead host was not tried")
     assert not good(session.record, STEPS, daily=False)
     write_files(session, tmp_path)
     assert not load_station(tmp_path / "station.yaml").guard.commissioned
 
 
 ALONE = (
-    (BenchMistakes(swapped_hoses=(("chamber_2", "chamber_3"),)), ()),
-    (BenchMistakes(base_turn=(0, 0, 120)), ()),
-    (BenchMistakes(force_torque_turn=(0, 0, -120)), ()),
-    (BenchMistakes(body_turn=(180, 0, 0)), ()),
-    (BenchMistakes(mirrored_positions="y"), ("the cameras' positions are mirrored: y",)),
-    (BenchMistakes(mirrored_axes="y"), ("the tip body's axes are mirrored: y",)),
-    (
-        BenchMistakes(mirrored_axes="z", mirrored_positions="z"),
-        ("the cameras' world is mirrored: z",),
-    ),
-    (BenchMistakes(sensor_factors={"chamber_3": -1.0}), ()),
+    ({"swapped_hoses": (("chamber_2", "chamber_3"),)}, []),
+    ({"base_turn": (0, 0, 120)}, []),
+    ({"force_torque_turn": (0, 0, -120)}, []),
+    ({"body_turn": (180, 0, 0)}, []),
+    ({"mirrored_positions": "y"}, ["the cameras' positions are mirrored: y"]),
+    ({"mirrored_axes": "y"}, ["the tip body's axes are mirrored: y"]),
+    ({"mirrored_axes": "z", "mirrored_positions": "z"}, ["the cameras' world is mirrored: z"]),
+    ({"sensor_factors": {"chamber_3": -1.0}}, []),
 )
 
 
-@pytest.mark.parametrize(("mistakes", "others"), ALONE)
-def test_each_mistake_alone_is_named(mistakes, others, tmp_path):
+@pytest.mark.parametrize(("given", "others"), ALONE)
+def test_each_mistake_alone_is_named(given, others, tmp_path):
+    mistakes = BenchMistakes(**given)
     session, done = commissioned(tmp_path, mistakes, steps=BEFORE)
     assert done
     only_said(session, *expected(mistakes), *others)
@@ -259,14 +249,10 @@ def test_without_pulled_cables_what_looks_alike_is_said_so(tmp_path):
 
 
 def test_it_goes_on_where_it_ended(tmp_path):
-    class Leaves(VirtualOperator):
-        """Lets go of the switch at 20 s, and comes back later."""
-
-        def holds(self, now):
-            return now < 20.0
-
     bench = bench_with()
-    session = session_of(bench, Leaves(bench))
+    leaves = VirtualOperator(bench)
+    leaves.holds = lambda now: now < 20.0  # lets go of the switch, and comes back later
+    session = session_of(bench, leaves)
     _, done = commissioned(tmp_path, session=session, steps=BEFORE)
     assert not done
     assert bench.actuator.pressures.max() < 1000.0  # everything exhausts
@@ -298,19 +284,17 @@ def test_no_true_pressure_passes_what_openings_can_bring(gain, tmp_path):
     mistakes = BenchMistakes(sensor_factors={"chamber_1": 1e-6})
     errors = ChamberErrors(fill_gain=gain)
     bench = bench_with(mistakes, errors)
-    highest = 0.0
-    exchange = bench.exchange
+    exchange, reached = bench.exchange, []
 
     def watched(volts, period):
-        nonlocal highest
         sample = exchange(volts, period)
-        highest = max(highest, bench.actuator.pressures.max())
+        reached.append(bench.actuator.pressures.max())
         return sample
 
     bench.exchange = watched
     session, _ = commissioned(tmp_path, session=session_of(bench), steps=BEFORE)
     assert any("no sensor answers the valve of chamber_1" in line for line in words(session))
-    assert 5000.0 < highest < 21_000.0
+    assert 5000.0 < max(reached) < 21_000.0
 
 
 def test_a_reading_that_is_too_high_ends_at_exhaust():

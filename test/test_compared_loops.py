@@ -84,21 +84,15 @@ def test_the_variant_is_chosen_on_train_plants_alone():
     assert {cell.case for cell in cells} == set(TEST_MOTIONS)
 
 
-def test_the_knots_that_count_as_shipped_are():
-    shipped = named_settings("rod_mpc")
-    told = horizon.VARIANTS[horizon.SHIPPED]
+def test_what_counts_as_shipped_is_and_variants_change_the_chain_alone():
+    shipped, told = named_settings("rod_mpc"), horizon.VARIANTS[horizon.SHIPPED]
     assert (told["horizon"], tuple(told["knots"])) == (shipped.horizon, shipped.knots)
-
-
-def test_variants_change_the_chain_alone():
     shipped, doubled = chain.Factors().settings, chain.Factors(priors=2.0).settings
     of_rod = "bending_compliance", "pressure_gains"
     assert all(doubled.deviations[name] == shipped.deviations[name] for name in of_rod)
     assert doubled.deviations["hose_1"] == 2.0 * shipped.deviations["hose_1"]
     assert doubled.noises == shipped.noises
-
-
-def test_every_loop_is_on_every_plant_and_ours_at_rest():
+    # every loop is on every plant, and ours at rest
     assert {len(fair.methods(case)) for case in fair.STUDY.cases} == {1, len(fair.LOOPS)}
 
 

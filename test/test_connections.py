@@ -16,14 +16,11 @@ WATCHER = Ends({}, {"/state": 1})
 MOVER = Ends({"/command": 1}, {"/state": 1})
 
 
-def test_everyone_sees_everyone_and_readers_from_elsewhere_do_no_harm():
+def test_each_direction_counts_for_itself_and_readers_from_elsewhere_do_no_harm():
     assert missing_connections({"plant": PLANT, "watcher": WATCHER, "mover": MOVER}) == []
     assert missing_connections({}) == []
     seen_elsewhere = Ends({"/state": 7}, {"/command": 3})
     assert missing_connections({"plant": seen_elsewhere, "mover": MOVER}) == []
-
-
-def test_each_direction_counts_for_itself():
     late = {"plant": Ends({"/state": 1}, {"/command": 1}), "watcher": WATCHER, "mover": MOVER}
     assert missing_connections(late) == ["plant sees 1 of 2 readers of /state"]
     late = {"plant": PLANT, "watcher": Ends({}, {"/state": 0}), "mover": MOVER}

@@ -26,15 +26,11 @@ def walled():
 @pytest.mark.slow  # a minute of compiling
 def test_a_wall_stops_the_arm_in_steps_of_5_ms(walled):
     states = bent_towards(walled, 0.005)
-    fine = CosseratRod(ROBOT, 5, max_substep=0.000625, obstacles=[WALL])
-    exact = bent_towards(fine, 0.000625)[-1]
     assert np.isfinite(states).all()
     assert walled.retries.candidates == 0
-    free = CosseratRod(ROBOT, 5).tip_pose(bent_towards(CosseratRod(ROBOT, 5), 0.005)[-1])
-    tip = walled.tip_pose(states[-1])[:3, 3]
-    assert free[0, 3] < -0.08
-    assert tip[0] > -0.061
-    assert np.linalg.norm(tip - fine.tip_pose(exact)[:3, 3]) < 1e-3
+    free = CosseratRod(ROBOT, 5)
+    assert free.tip_pose(bent_towards(free, 0.005)[-1])[0, 3] < -0.08
+    assert walled.tip_pose(states[-1])[0, 3] > -0.061
 
 
 @pytest.mark.slow  # a minute of compiling
@@ -65,6 +61,13 @@ def test_bounces_and_settled_states_of_5_ms_are_those_of_fine_steps(thing, stiff
     assert np.linalg.norm(speeds, axis=1).max() < 0.02  # without friction a slow swing is left
 
 
+def point_at(rod, state):
+    """What the kernels know of a state without pressures, in plain numpy."""
+    row = rod.nominal_parameters.astype(state.dtype)
+    parts = rod.body, rod.grid, rod.fittings, rod.loads, rod.obstacles
+    return evaluation.point_of(state, np.zeros(3, state.dtype), row, *parts)
+
+
 def test_steps_are_divided_where_the_rod_touches_or_will():
     """Straight rods with a ball below the tip; the last node moves along the rod."""
     top = CosseratRod(ROBOT, 2).tip_pose(np.zeros(36))[2, 3] - ROBOT.tip_cap_length
@@ -75,10 +78,7 @@ def test_steps_are_divided_where_the_rod_touches_or_will():
         for speed in (-0.3, 0.0, 0.1, 0.3):
             state = np.zeros(rod.state_size)
             state[8] = speed
-            point = evaluation.point_of(
-                state, np.zeros(3), rod.nominal_parameters, rod.body, rod.grid, rod.fittings,
-                rod.loads, rod.obstacles,
-            )  # fmt: skip
+            point = point_at(rod, state)
             pressed[gap, speed] = contact.pieces(
                 point.extras.contacts, point.e, point.s, point.section, rod.grid, rod.fittings,
                 rod.obstacles, 0.005, 0.005,
@@ -127,10 +127,7 @@ def test_the_linearisation_is_that_of_the_force():
     state[6:9] = 0.02, -0.03, 0.05
 
     def touched(state, ahead):
-        point = evaluation.point_of(
-            state, np.zeros(3, state.dtype), rod.nominal_parameters.astype(state.dtype), rod.body,
-            rod.grid, rod.fittings, rod.loads, rod.obstacles,
-        )  # fmt: skip
+        point = point_at(rod, state)
         contacts = point.extras.contacts
         evaluation.touch(
             contacts, point.e, point.s, point.section, rod.grid, rod.fittings, rod.obstacles, ahead

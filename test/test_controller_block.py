@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.controller_blocks import Asks, at_rest, block_of
 
-from softcr_control.controller import ControllerBlock
 from softcr_control.predictive.horizon import MAXIMUM_DELAY
 from softcr_models import load_robot
 from softcr_runtime.blocks.command_packets import FARTHEST, CommandPacket
 from softcr_runtime.blocks.sample import Sample
-from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
 
 PERIOD = 1 / 70
 ROBOT = load_robot("licher2025")
 MEASURED = np.full(3, 5e3)  # [Pa]
-
-
-def block_of(make=None, **told):
-    chosen = {"controller": "rod_mpc", "intervals": 2, **told}
-    return ControllerBlock(ROBOT, ControllerBlock.settings_of(chosen), make)
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +34,8 @@ def delay_after(block, *latencies):
 @pytest.mark.parametrize(
     ("latencies", "delay"),
     [
-        ((0.5,), 1),
         ((0.97,), 1),
         ((0.99,), 2),  # too near to the tick to be there for it
-        ((1.2,), 2),
         ((0.5, 1.9, 0.5), 2),  # the latest one counts
         ((3.3, 0.5), 4),
         ((6.5, *[0.5] * 69), MAXIMUM_DELAY),
@@ -59,42 +51,22 @@ def test_an_answer_is_planned_for_when_the_latest_of_the_last_would_be_there(
     assert delay_after(plain, *latencies) == delay
 
 
-def test_answers_are_planned_no_earlier_than_they_shall_be():
-    block = block_of(least_delay=3)
-    assert block.describe()["delay"] == 3
-    assert delay_after(block, 0.5) == 3
-    assert delay_after(block, 3.5) == 4
-
-
-def test_on_the_bench_answers_are_planned_for_when_the_valves_have_seen_them():
-    """Their node takes a few milliseconds, which simulated valves do not."""
-    bench = block_of(sampling="separate")
-    assert delay_after(bench, 0.7) == 1
-    assert delay_after(bench, 0.8) == 2
-
-
-def test_in_lockstep_every_answer_is_there_in_the_next_tick():
-    assert delay_after(block_of(mode="lockstep"), 4.0, 4.0) == 1
+@pytest.mark.parametrize(
+    ("told", "latencies", "delay"),
+    [
+        ({"least_delay": 3}, (0.5,), 3),
+        ({"least_delay": 3}, (3.5,), 4),
+        # on the bench a node of the valves takes a few milliseconds, which simulated ones do not
+        ({"sampling": "separate"}, (0.7,), 1),
+        ({"sampling": "separate"}, (0.8,), 2),
+        ({"mode": "lockstep"}, (4.0, 4.0), 1),  # every answer is there in the next tick
+    ],
+)
+def test_answers_are_planned_no_earlier_than_they_shall_be(told, latencies, delay):
+    assert delay_after(block_of(**told), *latencies) == delay
 
 
 # --- what is sent -------------------------------------------------------------------------------
-
-
-class Asks:
-    """A controller that answers what it is told to; counts how often it began anew."""
-
-    def __init__(self):
-        self.answer, self.resets, self.seen, self.taken_over = np.zeros(3), 0, [], []
-
-    def reset(self):
-        self.resets += 1
-
-    def take_over(self, packets):
-        self.taken_over.extend(packets)
-
-    def command(self, observation):
-        self.seen.append(observation)
-        return self.answer
 
 
 @pytest.fixture(scope="module")
@@ -114,24 +86,13 @@ def stamp_of(cycle):
     return round(1e9 * cycle * PERIOD)
 
 
-def samples_of(block, cycle, others=None, inputs=MEASURED, parameters=None):
-    """An estimate of a rod at rest, made with some inputs, and a reference."""
-    state = block.model.equilibrium(
-        np.zeros(3), np.array([p.nominal for p in block.model.parameters])
-    )
-    stamp = stamp_of(cycle)
-    rows = ReferenceRows(stamp, PERIOD, np.tile(state, (9, 1)), np.zeros((9, 3)))
-    values = {
-        "estimate/rod": StateEstimate(state, parameters or {}, inputs=inputs),
-        "reference/rod": rows,
-        **(others or {}),
-    }
-    return {topic: Sample(topic, stamp, value, 0.0) for topic, value in values.items()}
+def samples_of(block, cycle, **told):
+    return at_rest(block, stamp_of(cycle), **{"inputs": MEASURED, **told})
 
 
-def ticked(block, cycle=1, others=None, inputs=MEASURED):
-    stamp = stamp_of(cycle)
-    return packet_of(block.tick(stamp, samples_of(block, cycle, others, inputs)), stamp)
+def ticked(block, cycle=1, **told):
+    """The packet with which it answers."""
+    return packet_of(block.tick(stamp_of(cycle), samples_of(block, cycle, **told)), stamp_of(cycle))
 
 
 def packet_of(outputs, stamp):
@@ -160,7 +121,7 @@ def test_a_controller_leads_the_models_tip_beside_the_goal(asked):
     """By what the robot's tip is beside it; a model knows no parameter of that name."""
     block, controller = asked
     told = {"bending_compliance": 41.0, "tip_offset_x": 1e-3, "tip_offset_z": -2e-3}
-    (*_,) = block.tick(stamp_of(1), samples_of(block, 1, parameters=told))
+    ticked(block, parameters=told)
     seen = controller.seen[-1]
     assert dict(seen.parameters) == {"bending_compliance": 41.0}
     np.testing.assert_allclose(seen.reference.tip_positions, np.tile([-1e-3, 0.0, 2e-3], (9, 1)))
@@ -348,23 +309,14 @@ def test_a_controller_is_told_the_inputs_that_the_estimate_was_made_with(asked):
     block, controller = asked
     ticked(block)
     np.testing.assert_array_equal(controller.seen[-1].inputs, MEASURED)
-    assert [each.topic for each in block.inputs] == [
-        "estimate/rod", "reference/rod", "pressure/sent", "pressure/reference",
-    ]  # fmt: skip
-
-
-def test_an_estimate_that_tells_no_inputs_is_refused_with_what_it_needs(asked):
-    block, _ = asked
+    of_all = ["pressure/sent", "pressure/reference"]
+    assert [each.topic for each in block.inputs] == ["estimate/rod", "reference/rod", *of_all]
     with pytest.raises(ValueError, match=r"estimate/rod tells no inputs .* a field input\.NAME is"):
         ticked(block, inputs=None)
-
-
-def test_a_controller_that_is_led_by_the_tip_alone_hears_the_actuators():
-    block = block_of(controller=f"{Path(__file__).parents[1]}/examples/joint_pid.py:JointPid")
-    assert [each.topic for each in block.inputs] == [
-        "estimate/tip/pose", "reference/rod", "pressure/state", "pressure/sent",
-        "pressure/reference",
-    ]  # fmt: skip
+    # one that is led by the tip alone hears the actuators
+    led = block_of(controller=f"{Path(__file__).parents[1]}/examples/joint_pid.py:JointPid")
+    of_tip = ["estimate/tip/pose", "reference/rod", "pressure/state"]
+    assert [each.topic for each in led.inputs] == [*of_tip, *of_all]
 
 
 def test_what_somebody_holds_is_planned_from_until_commands_are_played_again(asked):

@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.models import (
-    LAG,
-    PERIOD,
-    CurvedModel,
-    LinearModel,
-    TendonModel,
-    ask,
-    circle,
-    context,
-    limited,
-)
+from kit.models import PERIOD, CurvedModel, LinearModel, TendonModel, ask, circle, context, limited
+from kit.steering import standing, steered
 
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings
@@ -41,13 +32,8 @@ def made(kind, model, seed=1, step_ticks=2, **costs):
 
 def sent_along(controller, reference, ticks=20):
     """(T, 3) what it sends on the linear model, with lag and a tick of delay."""
-    model, state, felt, active, sent = LinearModel(), STATE, MEASURED, MEASURED, []
-    for k in range(ticks):
-        sent.append(ask(controller, state, reference(k * PERIOD, controller.rows), felt).pressures)
-        later = LAG.step(felt, active, PERIOD)
-        state = model.step(state[None], felt[None], later[None], None, PERIOD)[0]
-        felt, active = later, sent[-1]
-    return np.array(sent)
+    _, answers = steered(controller, LinearModel(), reference, ticks, STATE, MEASURED)
+    return np.array([each.pressures for each in answers])
 
 
 @settings(max_examples=15, deadline=None)
@@ -108,19 +94,14 @@ def test_a_setpoint_of_tendons_is_reached_inside_their_limits(kind):
     """Without a lag, in ranges and at rates of each tendon's own."""
     model, held = TendonModel(), np.array([0.02, 0.09])
     goal = model.tip_positions(model.equilibrium(held, None)[None], None)[0]
-    controller = made(kind, model, input_rate=1e-3, tip_position=1e6)
-    felt = active = np.clip(np.zeros(2), model.inputs.low, model.inputs.high)
-    state, sent = model.equilibrium(felt, None), []
-    for k in range(70):
-        reference = Reference(k * PERIOD, PERIOD, None, np.tile(goal, (controller.rows, 1)))
-        command = ask(controller, state, reference, felt)
-        assert not command.fallback
-        sent.append(command.pressures)
-        state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
-        felt, active = active, command.pressures
-    assert np.linalg.norm(model.tip_positions(state[None], None)[0] - goal) < 1e-4
+    controller, inputs = made(kind, model, input_rate=1e-3, tip_position=1e6), model.inputs
+    felt = np.clip(np.zeros(2), inputs.low, inputs.high)
+    begin = model.equilibrium(felt, None)
+    states, answers = steered(controller, model, standing(goal), 70, begin, felt)
+    sent = np.array([each.pressures for each in answers])
+    assert not any(each.fallback for each in answers)
+    assert np.linalg.norm(model.tip_positions(states[-1:], None)[0] - goal) < 1e-4
     assert sent[-1] == pytest.approx(held, abs=5e-4)
-    sent, inputs = np.array(sent), model.inputs
     assert ((inputs.low - 1e-12 <= sent) & (sent <= inputs.high + 1e-12)).all()
     steps = np.abs(np.diff(sent, axis=0)) / (inputs.rate * PERIOD)
     assert (steps <= 1 + 1e-9).all()

@@ -51,11 +51,8 @@ def test_defaults_yield_to_the_model_that_yields_to_the_file_that_yields_to_the_
     assert (asked.population, asked.horizon) == (64, 6)
     assert (asked.costs.input_rate, asked.costs.tip_position) == (0.25, 5.0)
     assert controller_settings(Nempc.Settings, None, {}, advice).population == 32
-
-
-def test_what_a_file_leaves_out_of_its_costs_keeps_the_default_of_its_controller(tmp_path):
     path = written(tmp_path, "type: rod_mpc\ncosts: {tip_position: 2.0}\n")
-    assert named_settings("rod_mpc", path).costs.input_rate == 0.05
+    assert named_settings("rod_mpc", path).costs.input_rate == 0.05  # the controller's default
 
 
 def test_knots_keep_their_places_under_another_horizon(tmp_path):
@@ -70,29 +67,22 @@ def test_knots_keep_their_places_under_another_horizon(tmp_path):
 @pytest.mark.parametrize(
     ("text", "given", "message"),
     [
-        ("segments: 7", {"horizon": 4}, "mine.yaml with horizon = 4: segments 7 must be below"),
-        ("segments: 7\nhorizon: 4", {}, "mine.yaml: segments 7 must be below horizon 4"),
-        ("horizon: 4", {"segments": 7}, "with segments = 7: segments 7 must be below horizon 4"),
+        ("type: nempc\nsegments: 7", {"horizon": 4}, " with horizon = 4: segments 7 must be below"),
+        ("type: nempc\nsegments: 7\nhorizon: 4", {}, ": segments 7 must be below horizon 4"),
+        (
+            "type: nempc\nhorizon: 4",
+            {"segments": 7},
+            " with segments = 7: segments 7 must be below",
+        ),
+        ("horizon: 8", {}, ": type: None is not allowed: must be nempc"),
+        ("type: rod_mpc", {}, ": type: 'rod_mpc' is not allowed: must be nempc"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_source(tmp_path, text, given, message):
-    path = written(tmp_path, f"type: nempc\n{text}\n")
-    with one_line(message):
-        named_settings("nempc", path, given)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("horizon: 8", "type: None is not allowed: must be nempc"),
-        ("type: rod_mpc", "type: 'rod_mpc' is not allowed: must be nempc"),
-    ],
-)
-def test_what_is_no_such_file_is_one_line(tmp_path, text, message):
     path = written(tmp_path, text)
-    with one_line(message) as caught:
-        named_settings("nempc", path)
-    assert str(caught.value).startswith(str(path))
+    with one_line() as caught:
+        named_settings("nempc", path, given)
+    assert str(caught.value).startswith(f"{path}{message}")
 
 
 def test_settings_survive_their_file_and_terms_are_found_beside_it(tmp_path):

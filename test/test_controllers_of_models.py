@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kit.models import LAG, PERIOD, LinearModel, TendonModel, ask, circle, context
+from kit.steering import standing, steered
 
 from softcr_control import GaussNewtonMpc, Nempc
 from softcr_control.costs import CostSettings
@@ -26,20 +27,14 @@ KINDS = pytest.mark.parametrize("kind", [Nempc, GaussNewtonMpc])
 
 @KINDS
 def test_states_are_followed_by_the_names_of_their_groups(kind):
-    model = TendonModel()
-    goal = np.array([0.015, 0.06])
+    model, goal = TendonModel(), np.array([0.015, 0.06])
     costs = CostSettings(state={"bend": 1e3}, tip_position=0.0, input_rate=1e-3)
     numbers = {"population": 200} if kind is Nempc else {}
     controller = kind(context(model), kind.Settings(costs=costs, **numbers))
-    felt = active = np.array([0.0, 0.02])
-    state = model.equilibrium(felt, None)
-    for k in range(70):
-        rows = controller.rows
-        reference = Reference(k * PERIOD, PERIOD, np.tile(goal, (rows, 1)), np.zeros((rows, 3)))
-        answer = ask(controller, state, reference, felt).pressures
-        state = model.step(state[None], felt[None], active[None], None, PERIOD)[0]
-        felt, active = active, answer
-    assert state == pytest.approx(goal, abs=2e-4)
+    felt = np.array([0.0, 0.02])
+    begin = model.equilibrium(felt, None)
+    states, _ = steered(controller, model, standing(np.zeros(3), goal), 70, begin, felt)
+    assert states[-1] == pytest.approx(goal, abs=2e-4)
     with pytest.raises(UserError, match=r"costs\.state\.velocity: the model has none of that name"):
         kind(context(model), kind.Settings(costs=CostSettings(state={"velocity": 1.0})))
 
@@ -129,35 +124,26 @@ def test_references_are_made_of_any_inputs(tmp_path):
     assert source.states[0] == pytest.approx([0.0, 0.03])
 
 
-# An arm has more tendons than its tip has coordinates: what the tip leaves open is damped.
-ON_AN_ARM = {Nempc: {"population": 200}, GaussNewtonMpc: {"damping": 1e-3}}
-ON_A_SECTION = {Nempc: {"population": 200}, GaussNewtonMpc: {}}
-
-
 @KINDS
 @pytest.mark.parametrize("body", ["section", "arm"])
 def test_the_models_of_constant_curvature_reach_a_setpoint(body, kind):
+    """An arm has more tendons than its tip has coordinates: what the tip leaves open is damped."""
+    numbers = {"population": 200} if kind is Nempc else {}
     if body == "section":
-        model, numbers = ConstantCurvatureSection.of_robot(load_robot("licher2025")), ON_A_SECTION
+        model = ConstantCurvatureSection.of_robot(load_robot("licher2025"))
         held = np.array([45e3, 25e3, 15e3])
     else:
-        model, numbers = ArmModel.of_robot(load_arm("dalenberg_robot1")), ON_AN_ARM
+        model = ArmModel.of_robot(load_arm("dalenberg_robot1"))
         held = 0.03 * np.sin(np.arange(model.inputs.size)) * model.inputs.range
-    nominal, lag = nominal_parameters(model.parameters)[None], model.inputs.lag
-    source = setpoint(model, held, PERIOD)
+        numbers = numbers or {"damping": 1e-3}
+    nominal = nominal_parameters(model.parameters)
     costs = CostSettings(tip_position=1e4, input_rate=0.01 if body == "section" else 1.0)
-    controller = kind(context(model), kind.Settings(costs=costs, **numbers[kind]))
-    felt = active = np.zeros(model.inputs.size)
-    state = model.equilibrium(felt, nominal[0])
-    errors = []
-    for k in range(50):
-        tip = tips_of(model, state[None], nominal)[0, :, 3]
-        errors.append(np.linalg.norm(tip - source.tip_positions[0]))
-        reference = source.window(k * PERIOD, controller.rows)
-        answer = ask(controller, state, reference, felt)
-        assert not answer.fallback
-        later = active if lag is None else lag.step(felt, active, PERIOD)
-        state = model.step(state[None], felt[None], later[None], nominal, PERIOD)[0]
-        felt, active = later, answer.pressures
+    controller = kind(context(model), kind.Settings(costs=costs, **numbers))
+    felt, source = np.zeros(model.inputs.size), setpoint(model, held, PERIOD)
+    begin = model.equilibrium(felt, nominal)
+    states, answers = steered(controller, model, source.window, 50, begin, felt)
+    tips = tips_of(model, states[:-1], np.tile(nominal, (50, 1)))[:, :, 3]
+    errors = np.linalg.norm(tips - source.tip_positions[0], axis=1)
+    assert not any(each.fallback for each in answers)
     assert errors[0] > 5e-3
     assert errors[-1] < 0.02 * errors[0]

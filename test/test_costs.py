@@ -82,88 +82,94 @@ def make_rollout(
     model.states = model.states.astype(dtype)
     commands, previous = draw.uniform(0, 1e5, (B, N, M)), draw.uniform(0, 1e5, M)
     tips = draw.standard_normal((N, 3))
-    return Rollout(
-        initial_state=np.zeros(NX),
-        inputs=np.zeros((B, N + 1, M)),
-        commands=commands,
-        previous_command=previous,
-        reference=Reference(0.0, 0.01, reference_states, tips, rotations, outputs or {}),
-        model=model,
-        parameters=np.array([gain]),
-        period=0.01,
-    )
+    wanted = Reference(0.0, 0.01, reference_states, tips, rotations, outputs or {})
+    held = np.zeros((B, N + 1, M))
+    return Rollout(np.zeros(NX), held, commands, previous, wanted, model, np.array([gain]), 0.01)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)])
-def test_state_error_is_the_weighted_sum_of_squares(dtype, tolerance):
-    weights, scale = np.arange(NX, dtype=float), np.linspace(0.1, 3.0, NX)
-    rollout = make_rollout(dtype=dtype)
-    expected = [
-        sum(
-            weights[i]
-            * ((rollout.reference.states[k, i] - rollout.states[b, k, i]) / scale[i]) ** 2
-            for k in range(N)
-            for i in range(NX)
-        )
-        for b in range(B)
-    ]
-    costs = StateError(1.0, weights, scale)(rollout)
+WEIGHTS, SCALE = np.arange(NX, dtype=float), np.linspace(0.1, 3.0, NX)
+REST, RANGES = np.array([1e4, 0.0, 2e4]), np.array([1e5, 2e4, 5e5])
+UNKNOWN = np.full((N, NX), np.nan)
+PARTLY = np.random.default_rng(1).standard_normal((N, NX))
+PARTLY[2, 5] = np.nan
+TURNS = Rotation.random(N, random_state=3).as_matrix()
+TURNS[1] = np.nan
+WANTED = np.random.default_rng(5).standard_normal((N, 3))
+WANTED[1, 2] = np.nan
+
+
+def of_state(rollout, b, k):
+    return (WEIGHTS * ((rollout.reference.states[k] - rollout.states[b, k]) / SCALE) ** 2).sum()
+
+
+def of_turn(rollout, b, k, wanted, gain=1.0):
+    """By the angle between the tip and a wanted matrix."""
+    if np.isnan(wanted).any():
+        return np.nan
+    tip = Rotation.from_rotvec(gain * rollout.states[b, k, 3:6])
+    return 2 * (1 - np.cos((tip.inv() * Rotation.from_matrix(wanted)).magnitude()))
+
+
+def of_states_turn(rollout, b, k):
+    wanted = Rotation.from_rotvec(rollout.reference.states[k, 3:6])  # of the nominal gain
+    return 2.0 * of_turn(rollout, b, k, wanted.as_matrix(), 0.5)
+
+
+def of_axis(rollout, b, k):
+    axis = Rotation.from_rotvec(rollout.states[b, k, 3:6]).apply([0.0, 0.0, 1.0])
+    return 2.0 * 2.0 * (1 - axis @ TURNS[k, :, 2])
+
+
+def of_tip(rollout, b, k):
+    away = 0.5 * rollout.states[b, k, :3] - rollout.reference_tip_positions[k]
+    return 3.0 * np.linalg.norm(away) ** 2
+
+
+def of_rate(rollout, b, k):
+    before = rollout.commands[b, k - 1] if k else rollout.previous_command
+    return 5.0 * (((rollout.commands[b, k] - before) / RANGES) ** 2).sum()
+
+
+def of_level(rollout, b, k):
+    return 3.0 * (((rollout.commands[b, k] - REST) / RANGE) ** 2).sum()
+
+
+def of_output(first):
+    def squared(rollout, b, k):
+        return 2.0 * ((rollout.states[b, k, first : first + 3] - WANTED[k]) ** 2).sum()
+
+    return squared
+
+
+STATES, BOTH = StateError(1.0, WEIGHTS, SCALE), {"outputs": {"middle": WANTED, "tip": WANTED}}
+ASKED = {"reference_states": UNKNOWN, "rotations": TURNS}
+TERMS = {
+    "state": (STATES, {}, of_state),
+    "state, float32": (STATES, {"dtype": np.float32}, of_state),
+    "state, where known": (STATES, {"reference_states": PARTLY}, of_state),
+    "state, unknown": (STATES, {"reference_states": UNKNOWN}, of_state),
+    "tip": (TipPosition(3.0), {"gain": 0.5}, of_tip),
+    "turn of a state": (TipOrientation(2.0), {"gain": 0.5}, of_states_turn),
+    "turn": (TipOrientation(1.0), ASKED, lambda *row: of_turn(*row, TURNS[row[2]])),
+    "turn, unknown": (TipOrientation(1.0), {"reference_states": UNKNOWN}, lambda *_: np.nan),
+    "axis": (TipDirection(2.0), {"rotations": TURNS}, of_axis),
+    "output": (OutputError(2.0, "middle"), BOTH, of_output(6)),
+    "output tip": (OutputError(2.0, "tip"), BOTH, of_output(0)),
+    "level": (InputLevel(3.0, REST, RANGE), {}, of_level),
+    "rate": (InputRate(5.0, RANGES), {}, of_rate),
+}
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_a_term_is_the_sum_of_its_formula_over_all_rows_that_are_known(name):
+    term, told, formula = TERMS[name]
+    rollout, tolerance = make_rollout(**told), 1e-5 if "dtype" in told else 1e-12
+    rows = [[formula(rollout, b, k) for k in range(N)] for b in range(B)]
+    costs = term(rollout)
     assert costs.shape == (B,)
-    assert np.allclose(costs, expected, rtol=tolerance)
-
-
-def test_rows_without_a_known_state_cost_nothing():
-    reference = np.random.default_rng(1).standard_normal((N, NX))
-    known = make_rollout(reference_states=reference.copy())
-    reference[2, 5] = np.nan
-    partly = make_rollout(reference_states=reference)
-    term = StateError(1.0, np.ones(NX), np.ones(NX))
-    missing = ((known.states[:, 2] - known.reference.states[2]) ** 2).sum(axis=1)
-    assert np.allclose(term(partly), term(known) - missing)
-    nothing = make_rollout(reference_states=np.full((N, NX), np.nan))
-    assert np.array_equal(term(nothing), np.zeros(B))
-    assert np.array_equal(TipOrientation(1.0)(nothing), np.zeros(B))
-
-
-def test_tip_position_is_the_sum_of_squared_distances():
-    rollout = make_rollout(gain=0.5)
-    expected = [
-        3.0 * sum(
-            np.linalg.norm(0.5 * rollout.states[b, k, :3] - rollout.reference_tip_positions[k]) ** 2
-            for k in range(N)
-        )
-        for b in range(B)
-    ]  # fmt: skip
-    assert np.allclose(TipPosition(3.0)(rollout), expected)
-
-
-def test_tip_orientation_measures_the_angle_between_tips():
-    rollout = make_rollout(gain=0.5)
-    expected = []
-    for b in range(B):
-        total = 0.0
-        for k in range(N):
-            predicted = Rotation.from_rotvec(0.5 * rollout.states[b, k, 3:6])
-            wanted = Rotation.from_rotvec(rollout.reference.states[k, 3:6])  # nominal gain
-            total += 2 * (1 - np.cos((predicted.inv() * wanted).magnitude()))
-        expected.append(2.0 * total)
-    assert np.allclose(TipOrientation(2.0)(rollout), expected)
-
-
-def test_tip_direction_measures_the_angle_between_axes_where_one_is_asked_for():
-    rotations = Rotation.random(N, random_state=3).as_matrix()
-    rotations[1] = np.nan
-    rollout = make_rollout(rotations=rotations)
-    expected = []
-    for b in range(B):
-        total = 0.0
-        for k in (0, 2, 3):
-            axis = Rotation.from_rotvec(rollout.states[b, k, 3:6]).apply([0.0, 0.0, 1.0])
-            total += 2 * (1 - axis @ rotations[k, :, 2])
-        expected.append(2.0 * total)
-    term = TipDirection(2.0)
-    assert np.allclose(term(rollout), expected)
-    assert np.allclose((term.residuals(rollout) ** 2).sum(axis=1), expected)
+    np.testing.assert_allclose(costs, np.nansum(rows, axis=1), rtol=tolerance)
+    squares = (term.residuals(rollout) ** 2).sum(axis=1)
+    np.testing.assert_allclose(squares, costs, rtol=tolerance)
 
 
 def test_a_turn_about_the_tips_axis_costs_no_direction():
@@ -181,12 +187,6 @@ def test_the_orientation_of_a_wanted_state_asks_for_no_direction():
     assert set(terms) == {"tip_position"}
     assert np.array_equal(total, terms["tip_position"])
     assert stacked_residuals([TipDirection(1.0)], rollout).shape == (B, 0)
-
-
-def test_input_level_counts_from_rest():
-    rollout, rest = make_rollout(), np.array([1e4, 0.0, 2e4])
-    expected = 3.0 * (((rollout.commands - rest) / 1e5) ** 2).sum(axis=(1, 2))
-    assert np.allclose(InputLevel(3.0, rest, RANGE)(rollout), expected)
 
 
 def test_only_more_inputs_than_coordinates_have_a_level():
@@ -222,10 +222,9 @@ def names(**weights):
 
 
 def test_settings_give_the_terms_that_count():
+    weights = {"tip_position": 1.0, "tip_direction": 0.0, "input_rate": 1.0}
+    assert names(**weights) == ["tip_position", "input_rate"]
     assert names(state={"others": 1.0}) == ["state_error"]
-    assert names(tip_position=1.0, tip_direction=0.0, input_rate=1.0) == [
-        "tip_position", "input_rate",
-    ]  # fmt: skip
     assert names(tip_position=1.0) == ["tip_position", "tip_direction"]
     assert names(tip_orientation=1.0, state={"others": 0.0}) == ["tip_orientation"]
     assert names(outputs={"middle": 1.0}) == ["output middle"]
@@ -242,6 +241,8 @@ def test_settings_give_the_terms_that_count():
 def test_costs_that_a_model_does_not_have_are_named(weights, message):
     with one_line(message):
         names(**weights)
+    with one_line("no output 'elbow'; it has middle, tip"):
+        OutputError(1.0, "elbow")(make_rollout(**BOTH))
 
 
 def test_state_weights_sit_where_the_model_keeps_its_states():
@@ -253,44 +254,6 @@ def test_state_weights_sit_where_the_model_keeps_its_states():
     assert np.array_equal(view.wrenches, [[3, 3, 4, 5, 5, 5]] * 3)
     assert np.array_equal(view.base_wrench, [3, 3, 4, 5, 5, 5])
     assert np.array_equal(term.scale, rod.state.scale)
-
-
-def test_inputs_count_by_their_own_ranges():
-    rollout = make_rollout()
-    ranges = np.array([1e5, 2e4, 5e5])
-    path = np.concatenate(
-        (np.broadcast_to(rollout.previous_command, (B, 1, M)), rollout.commands), axis=1
-    )
-    expected = 5.0 * (np.diff(path / ranges, axis=1) ** 2).sum(axis=(1, 2))
-    term = InputRate(5.0, ranges)
-    assert np.allclose(term(rollout), expected)
-    assert np.allclose((term.residuals(rollout) ** 2).sum(axis=1), expected)
-
-
-def test_another_output_is_compared_with_its_own_reference_where_that_is_known():
-    wanted = np.random.default_rng(5).standard_normal((N, 3))
-    wanted[1, 2] = np.nan
-    rollout = make_rollout(outputs={"middle": wanted, "tip": wanted})
-    for output, first in (("middle", 6), ("tip", 0)):
-        error = rollout.states[:, :, first : first + 3] - wanted
-        expected = 2.0 * (error[:, [0, 2, 3]] ** 2).sum(axis=(1, 2))
-        assert np.allclose(OutputError(2.0, output)(rollout), expected)
-    with pytest.raises(UserError, match="no output 'elbow'; it has middle, tip"):
-        OutputError(1.0, "elbow")(rollout)
-
-
-def test_a_wanted_orientation_needs_no_states():
-    turns = Rotation.from_rotvec(np.random.default_rng(6).standard_normal((N, 3))).as_matrix()
-    turns[2] = np.nan
-    unknown = np.full((N, NX), np.nan)
-    rollout = make_rollout(reference_states=unknown, rotations=turns)
-    expected = np.zeros(B)
-    for b in range(B):
-        for k in (0, 1, 3):
-            predicted = Rotation.from_rotvec(rollout.states[b, k, 3:6])
-            angle = (predicted.inv() * Rotation.from_matrix(turns[k])).magnitude()
-            expected[b] += 2 * (1 - np.cos(angle))
-    assert np.allclose(TipOrientation(1.0)(rollout), expected)
 
 
 TERM = """
@@ -335,20 +298,3 @@ def test_tip_path_of_one_candidate_is_that_row_of_all():
     assert np.array_equal(alone, rollout.tip_poses[2, :, :, 3])
     assert np.array_equal(rollout.tip_path(2), alone)
     assert model.calls == 2
-
-
-@pytest.mark.parametrize(
-    "term",
-    [
-        StateError(1.0, np.arange(NX, dtype=float), np.linspace(0.1, 3.0, NX)),
-        TipPosition(3.0),
-        TipOrientation(2.0),
-        InputRate(5.0, RANGE),
-    ],
-    ids=lambda term: term.name,
-)
-def test_residuals_are_what_is_squared(term):
-    reference = np.random.default_rng(2).standard_normal((N, NX))
-    reference[1, 0] = np.nan
-    rollout = make_rollout(reference_states=reference)
-    assert np.allclose((term.residuals(rollout) ** 2).sum(axis=1), term(rollout), rtol=1e-12)

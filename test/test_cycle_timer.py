@@ -20,19 +20,16 @@ PERIOD = 1.0 / 70.0
 class VirtualClock:
     """A clock that stands still until it is moved; sleeping moves it."""
 
-    def __init__(self, start: float = 0.0):
+    def __init__(self, start=0.0):
         self._now = start
 
-    def now(self) -> float:
-        """The moment it was moved to [s]."""
+    def now(self):
         return self._now
 
-    def sleep_until(self, moment: float) -> None:
-        """Jump to `moment` if it lies ahead."""
+    def sleep_until(self, moment):
         self._now = max(self._now, moment)
 
-    def advance(self, duration: float) -> None:
-        """Let `duration` [s] pass."""
+    def advance(self, duration):
         self._now += duration
 
 
@@ -47,29 +44,16 @@ def test_wakes_on_the_grid_without_drift():
     assert timer.missed == 0
 
 
-def test_a_late_cycle_is_missed_and_the_next_grid_point_kept():
-    clock = VirtualClock()
-    timer = CycleTimer(1.0, clock)
-    timer.wait()
-    clock.advance(1.25)  # the work of cycle 1 ends at 2.25: point 2 has passed
-    assert timer.wait() == 1
-    assert (timer.index, timer.missed, clock.now()) == (3, 1, 3.0)
-
-
-def test_being_exactly_in_time_is_not_a_miss():
-    clock = VirtualClock()
-    timer = CycleTimer(1.0, clock)
-    timer.wait()
-    clock.advance(1.0)
-    assert timer.wait() == 0
-    assert (timer.index, clock.now()) == (2, 2.0)
-
-
-def test_a_grid_may_begin_in_the_future():
+@pytest.mark.parametrize(("work", "missed"), [(1.25, 1), (1.0, 0)])
+def test_a_late_cycle_is_missed_and_the_next_point_kept_of_a_grid_that_begins_later(work, missed):
+    """The work of cycle 1 ends at 12.25: point 2 has passed. At 12 it is exactly in time."""
     clock = VirtualClock()
     timer = CycleTimer(1.0, clock, start=10.0)
     assert timer.wait() == 0
     assert clock.now() == 11.0
+    clock.advance(work)
+    assert timer.wait() == missed
+    assert (timer.index, timer.missed, clock.now()) == (2 + missed, missed, 12.0 + missed)
 
 
 @given(st.lists(st.floats(0.0, 5.0), min_size=1, max_size=50), st.floats(1e-3, 2.0))
@@ -116,15 +100,8 @@ def test_quantiles_are_those_of_the_sorted_durations_to_one_percent(durations):
     for share, key in ((0.5, "p50_ms"), (0.99, "p99_ms")):
         exact = np.quantile(durations, share, method="inverted_cdf")
         assert summary[key] == pytest.approx(1e3 * exact, rel=0.01)
-
-
-def test_quantiles_of_a_smooth_distribution_are_within_a_percent():
-    durations = np.random.default_rng(1).lognormal(math.log(4e-3), 0.4, 20_000)
-    summary = _statistics(durations).summary()
-    assert summary["p50_ms"] == pytest.approx(1e3 * np.quantile(durations, 0.5), rel=0.01)
-    assert summary["p99_ms"] == pytest.approx(1e3 * np.quantile(durations, 0.99), rel=0.01)
-    assert summary["max_ms"] == 1e3 * durations.max()
-    assert summary["mean_ms"] == pytest.approx(1e3 * durations.mean())
+    assert summary["max_ms"] == 1e3 * max(durations)
+    assert summary["mean_ms"] == pytest.approx(1e3 * np.mean(durations))
 
 
 def test_the_slowest_ticks_are_not_hidden_by_the_last_bin():

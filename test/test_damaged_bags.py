@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from kit.bags import closed_loop, numbers_of, write_bag
-from mcap.writer import CompressionType
-from mcap.writer import Writer as McapPackageWriter
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
+from kit.rosbags_bags import write_with_rosbags
+from mcap.writer import CompressionType, Writer
 
 from softcr_models.errors import UserError
 from softcr_runtime.bags.reading import Bag
@@ -45,25 +43,28 @@ def write(directory: Path, kind: str, seed: int = 0, count: int = 300) -> Path:
         recording.close()
         return directory / f"{directory.name}.mcap"
     if kind == "rosbags":
-        with Writer(directory, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-            store = get_typestore(Stores.ROS2_JAZZY)
-            added = {name: writer.add_connection(name, TYPE, typestore=store) for name in TOPICS}
-            for name, time, payload in messages:
-                writer.write(added[name], time, payload)
+        write_with_rosbags(directory, [(name, TYPE, *rest) for name, *rest in messages])
         return directory / f"{directory.name}.mcap"
     directory.mkdir()
-    path = directory / "bag_0.mcap"
+    return write_with_mcap(directory / "bag_0.mcap", messages, kind)
+
+
+def write_with_mcap(path: Path, messages, kind: str, plain: str = "") -> Path:
+    """A file by the package mcap, where told with a channel of JSON beside each message."""
+    packed = {"zstd": CompressionType.ZSTD, "lz4": CompressionType.LZ4}
     with path.open("wb") as file:
-        packed = {"zstd": CompressionType.ZSTD, "lz4": CompressionType.LZ4}
-        writer = McapPackageWriter(
+        writer = Writer(
             file, chunk_size=6000, compression=packed.get(kind, CompressionType.NONE),
             use_chunking=kind != "no chunks", enable_data_crcs=kind == "no chunks",
         )  # fmt: skip
         writer.start("ros2", "test")
         schema = writer.register_schema(TYPE, "ros2msg", b"string data")
         channels = {name: writer.register_channel(name, "cdr", schema) for name in TOPICS}
+        beside = writer.register_channel(plain, "json", 0) if plain else None
         for name, time, payload in messages:
             writer.add_message(channels[name], time, payload, time)
+            if beside:
+                writer.add_message(beside, time, b"{}", time)
         writer.finish()
     return path
 
@@ -77,6 +78,11 @@ def records(data: bytes) -> Iterator[tuple[int, int, int]]:
         position += 9 + length
 
 
+def definitions(data: bytes) -> list[bytes]:
+    """The schemas and channels that stand beside the chunks of a whole file."""
+    return [data[b:e] for opcode, b, e in records(data) if opcode in (0x03, 0x04)]
+
+
 def found_in(path: Path) -> list[tuple[str, int, bytes]]:
     bag = Bag(path)
     return [(each.topic, each.time, each.payload) for each in bag.messages(*bag.topics)]
@@ -84,15 +90,11 @@ def found_in(path: Path) -> list[tuple[str, int, bytes]]:
 
 def whole_chunks(path: Path, folder: Path) -> dict[bytes, Counter]:
     """What each chunk of a file holds, by its bytes, read of a file that has this chunk alone."""
-    data, found = path.read_bytes(), {}
-    parts = list(records(data))
-    definitions = b"".join(data[b:e] for o, b, e in parts if o in (0x03, 0x04))
-    for number, (opcode, begin, end) in enumerate(parts):
+    data, found, alone = path.read_bytes(), {}, folder / "chunk.mcap"
+    for opcode, begin, end in records(data):
         if opcode == CHUNK:
-            alone = folder / f"chunk{number}.mcap"
-            alone.write_bytes(MAGIC + definitions + data[begin:end])
+            alone.write_bytes(MAGIC + b"".join(definitions(data)) + data[begin:end])
             found[data[begin:end]] = Counter(found_in(alone))
-            alone.unlink()
     return found
 
 
@@ -106,21 +108,18 @@ def damaged(data: bytes, other: bytes, dice: random.Random) -> tuple[str, bytes]
     )
     if what in ("swapped", "lost", "twice") and len(chunks) < 2:
         what = "zeros"
-    if what == "zeros":
-        data = data[:at] + bytes(len(data[at : at + size])) + data[at + size :]
+    if what in ("zeros", "noise"):
+        count = len(data[at : at + size])
+        instead = bytes(count) if what == "zeros" else dice.randbytes(count)
+        data = data[:at] + instead + data[at + size :]
     elif what == "flips":
         changed = bytearray(data)
         for _ in range(dice.choice((1, 1, 1, 5))):
             changed[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
         data = bytes(changed)
-    elif what == "cut":
-        data = data[:at]
-    elif what == "noise":
-        data = data[:at] + dice.randbytes(len(data[at : at + size])) + data[at + size :]
-    elif what == "gone":
-        data = data[:at] + data[at + size :]
-    elif what == "again":
-        data = data[:at] + data[max(0, at - size) :]
+    elif what in ("cut", "gone", "again"):
+        goes_on = {"cut": len(data), "gone": at + size, "again": max(0, at - size)}[what]
+        data = data[:at] + data[goes_on:]
     elif what == "both":
         data = dice.choice((data + other, data[:at] + other, data + data, data + other[at:]))
     else:
@@ -144,12 +143,7 @@ class Damage:
         self.chunks = [whole_chunks(path, folder) for path in self.paths]
         self.checked, self.folder = kind != "rosbags", folder
         self.alone = kind.startswith("ours")  # whether each chunk tells its own channels
-        self.definitions = [
-            data[begin:end]
-            for data in self.data[:1]
-            for opcode, begin, end in records(data)
-            if opcode in (0x03, 0x04)
-        ]
+        self.definitions = definitions(self.data[0])
         for path in self.paths:
             bag = Bag(path)
             assert (bag.damage, bag.doubt is None) == (None, self.checked)
@@ -213,15 +207,6 @@ def test_figures_of_a_damaged_bag_carry_a_warning(tmp_path):
 def test_a_channel_that_ros_cannot_read_costs_the_others_nothing(tmp_path):
     path = write(tmp_path / "bag", "zstd")
     before = found_in(path)
-    with path.open("wb") as file:
-        writer = McapPackageWriter(file, chunk_size=6000)
-        writer.start("ros2", "test")
-        schema = writer.register_schema(TYPE, "ros2msg", b"string data")
-        channels = {name: writer.register_channel(name, "cdr", schema) for name in TOPICS}
-        plain = writer.register_channel("/plain", "json", 0)
-        for topic, time, payload in before:
-            writer.add_message(channels[topic], time, payload, time)
-            writer.add_message(plain, time, b"{}", time)
-        writer.finish()
+    write_with_mcap(path, before, "zstd", plain="/plain")
     assert Bag(path).damage is None
     assert found_in(path) == before

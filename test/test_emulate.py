@@ -59,6 +59,11 @@ def test_what_the_valves_do_the_cameras_see_and_the_sensor_feels():
     assert np.allclose(moment[-1], actuator.seen.wrench[3:], atol=3e-3)
 
 
+def cameras_at(port):
+    session = NatNetSession("tip", CALIBRATION, BodyTracker(TrackingLimits(oldest=10.0)))
+    return NatNetClient(session, Address(command_port=port))
+
+
 class Noted:
     """A device that notes its faults."""
 
@@ -70,9 +75,8 @@ class Noted:
 
 def test_options_of_the_chambers_become_errors_of_the_plant():
     given = _Bench(fill_gain=0.9, dead_band_error=0.01, supply_droop=0.05, leak=0.2)
-    assert given.chamber_errors() == ChamberErrors(
-        fill_gain=0.9, dead_band=0.01, droop=0.05, leak=0.2
-    )
+    errors = ChamberErrors(fill_gain=0.9, dead_band=0.01, droop=0.05, leak=0.2)
+    assert given.chamber_errors() == errors
 
 
 def test_faults_of_pressures_are_typed_behind_their_word():
@@ -113,16 +117,14 @@ def test_faults_are_typed_with_the_device_where_there_are_several():
 def test_motive_may_be_emulated_as_it_is_with_usb_cameras_or_in_edit_mode():
     port = free_port()
     options = ["--stamps", "received", "--force-plate"]
-    session = NatNetSession("tip", CALIBRATION, BodyTracker(TrackingLimits(oldest=10.0)))
-    cameras = NatNetClient(session, Address(command_port=port))
+    cameras = cameras_at(port)
     with command("optitrack", "--command-port", port, *options) as process:
         cameras.open()
         try:
             until(lambda: cameras.take(0.1), "a pose")
-            assert session.stamps == "data received"
-            process.stdin.write("mode edit\n")
-            process.stdin.flush()
-            until(lambda: session.mode == "edit", "Edit mode")
+            assert cameras.session.stamps == "data received"
+            print("mode edit", file=process.stdin, flush=True)
+            until(lambda: cameras.session.mode == "edit", "Edit mode")
         finally:
             cameras.close()
 
@@ -135,8 +137,7 @@ def test_a_box_may_be_emulated_turned_transformed_and_with_any_name():
         told = ask_box("127.0.0.1", page)
         assert (told.calibration_serial, told.is_transformed) == ("FT9", True)
         assert not told.product.isascii()
-        process.stdin.write("serial FT10\n")
-        process.stdin.flush()
+        print("serial FT10", file=process.stdin, flush=True)
         until(lambda: ask_box("127.0.0.1", page).calibration_serial == "FT10", "another serial")
 
 
@@ -162,19 +163,14 @@ def test_the_bench_without_valves_serves_both_sensors_faults_and_a_log(tmp_path)
     commands, records, page = free_port(), free_port(), free_port()
     log = tmp_path / "bench.jsonl"
     ports = ["--command-port", commands, "--rdt-port", records, "--http-port", page]
-    limits = TrackingLimits(oldest=10.0)
-    cameras = NatNetClient(
-        NatNetSession("tip", CALIBRATION, BodyTracker(limits)), Address(command_port=commands)
-    )
-    sensor = NetFtClient("127.0.0.1", records, page)
+    cameras, sensor = cameras_at(commands), NetFtClient("127.0.0.1", records, page)
     with command("bench", *ports, "--log", log) as process:
         cameras.open()
         sensor.open(time.monotonic())
         try:
             seen = until(lambda: cameras.take(0.1), "a pose")
             felt = until(lambda: sensor.take(time.monotonic()), "a wrench")
-            process.stdin.write("optitrack off\n")
-            process.stdin.flush()
+            print("optitrack off", file=process.stdin, flush=True)
             until(lambda: cameras.session.trouble(time.monotonic()) == "server silent", "silence")
             assert until(lambda: sensor.take(time.monotonic()), "more wrenches")
         finally:

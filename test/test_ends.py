@@ -1,12 +1,13 @@
 """How processes end: with their parent, without readers, without delay; what is said meanwhile."""
 
 import io
-import os
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
+import psutil
 import pytest
 from kit.processes import until
 from rich.console import Console
@@ -42,19 +43,16 @@ leave(3)
 """
 
 
-def ended(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    with open(f"/proc/{pid}/stat") as stat:  # not reaped by whoever adopted it
-        return stat.read().rpartition(")")[2].split()[0] == "Z"
+def ended(process):
+    with suppress(psutil.NoSuchProcess):
+        return process.status() == psutil.STATUS_ZOMBIE  # not reaped by whoever adopted it
+    return True
 
 
 def test_a_process_ends_with_its_parent_however_that_ends():
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
     with parent:
-        child = int(parent.stdout.readline())
+        child = psutil.Process(int(parent.stdout.readline()))
         assert not ended(child)
         parent.kill()
     until(lambda: ended(child), "the end of the child", timeout=30.0)

@@ -25,22 +25,22 @@ STATION = load_station("licher2025")
 
 
 class Chain:
-    """A master of a few lines, on a virtual clock."""
+    """A master of a few lines."""
 
     def __init__(self):
         self.events = []
-        count = len(STATION.terminals)
         self.slaves = [
-            EmulatedSlave(terminal, index == count - 1, lambda *a, **k: self.events.append((a, k)))
-            for index, terminal in enumerate(STATION.terminals)
+            EmulatedSlave(
+                each, each is STATION.terminals[-1], lambda *a, **k: self.events.append(a)
+            )
+            for each in STATION.terminals
         ]
-        self.now = 0.0
 
     def send(self, command, position, address, data):
         """One datagram; returns data and working counter."""
         frame = bytes(6) + b"\x10" * 6 + b"\x88\xa4" + struct.pack("<H", 0x1000 | 12 + len(data))
         frame += struct.pack("<BBHHHH", command, 7, position, address, len(data), 0)
-        answer = pass_slaves(frame + data + b"\0\0", self.slaves, self.now)
+        answer = pass_slaves(frame + data + b"\0\0", self.slaves, 0.0)
         return answer[26:-2], struct.unpack("<H", answer[-2:])[0]
 
     def request(self, position, state):
@@ -157,12 +157,7 @@ def test_outputs_live_in_op_only_and_the_watchdog_takes_them_back():
     # in SAFEOP the counter still counts: it alone tells nothing of a tripped watchdog
     assert chain.send(LRW, 0, 0, outputs)[1] == 2
     assert terminal.outputs is None
-    assert [event[0][0] for event in chain.events].count("watchdog") == 1
-
-
-def test_watchdog_time_is_what_the_master_wrote():
-    chain = Chain()
-    assert chain.slaves[2].watchdog_time == pytest.approx(0.1)
+    assert [event[0] for event in chain.events].count("watchdog") == 1
     chain.send(APWR, -2 & 0xFFFF, esc.WATCHDOG_TIME, struct.pack("<H", 250))
     assert chain.slaves[2].watchdog_time == pytest.approx(0.025)
 
@@ -215,19 +210,6 @@ def test_chambers_fill_to_the_supply_and_empty_when_the_terminal_is_dead():
     full = actuator.pressures[0]
     after = actuator.advance(2.02, np.full(3, 0.0))[0]
     assert after == pytest.approx(full * np.exp(-25.0 * 0.02), rel=0.02)
-
-
-def test_the_rod_is_bent_by_the_emulated_chambers_as_by_the_plants_own():
-    plant = SimulatedPlant(load_robot("licher2025"), PlantErrors.noiseless(), intervals=4)
-    actuator = EmulatedActuator(STATION, plant)
-    volts = np.array([6.0, 5.0, 5.0])
-    for step in range(1600):
-        actuator.advance(0.005 * step, volts if step < 10 else np.full(3, 5.0))
-        actuator.move_rod(0.005 * step)
-    still = plant.rod.tip_pose(plant.rod.equilibrium(actuator.pressures))
-    assert actuator.pressures[0] > 1e4
-    assert np.allclose(actuator.measure(1).true_tip_pose, still, atol=1e-3)
-    assert np.abs(still[:2, 3]).max() > 5e-3  # it did bend
 
 
 def test_the_rod_feels_the_pressures_of_its_moment_whenever_it_is_asked():

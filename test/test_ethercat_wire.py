@@ -1,11 +1,8 @@
 """A real EtherCAT master against the emulated terminals, over a veth pair of its own."""
 
-import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -53,6 +50,23 @@ def new_bus(interface, station=STATION):
     return EtherCatBus(interface, station, data), data
 
 
+@contextmanager
+def other_terminals(name, log, *options, changed="", station=STATION):
+    """A bus before terminals of its own, and their emulator."""
+    with cable(name) as other:
+        emulator = Emulator(other, log, *options, changed=changed)
+        bus, _ = new_bus(other.near, station)
+        try:
+            yield bus, emulator
+        finally:
+            bus.close()
+            emulator.stop()
+
+
+def station_content():
+    return yaml.safe_load((config_directory() / "ethercat/licher2025.yaml").read_text())
+
+
 class Running:
     """A driver in its thread, fed with one command; enabled and filled once made."""
 
@@ -62,10 +76,8 @@ class Running:
         self.driver.open()
         self.command = np.zeros(3)
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self.driver.run, args=(self._stop,)),
-            threading.Thread(target=self._feed),
-        ]
+        driving = threading.Thread(target=self.driver.run, args=(self._stop,))
+        self._threads = [driving, threading.Thread(target=self._feed)]
         for thread in self._threads:
             thread.start()
 
@@ -117,6 +129,9 @@ def test_master_reaches_operation_with_a_proven_watchdog_and_moves_bytes(wire, e
         assert len(complete) == 200 - bus.incomplete > 150
         assert np.allclose(data.pressures(complete[-1].volts), 0.0, atol=300.0)  # 6 sigma of noise
         assert len({tuple(sample.toggles) for sample in complete}) == 2
+        with pytest.raises(UserError, match=r"process \d+ is the EtherCAT master already"):
+            new_bus(wire.near)[0].open()
+        assert bus.check() == ""
     finally:
         bus.close()
     assert bus.check() == "the bus is not open"
@@ -136,23 +151,17 @@ def test_a_late_frame_is_late_and_not_incomplete(tmp_path):
         "    self._log('fault', kind=kind)\n"
         "Emulator.inject = inject\n"
     )
-    with cable("l") as other:
-        emulator = Emulator(other, tmp_path / "log", changed=change)
-        bus, _ = new_bus(other.near)
-        try:
-            bus.open()
-            emulator.fault("slow")
-            before, began = bus.incomplete, time.monotonic()
-            assert bus.exchange(np.full(3, STATION.valve.closed)) is not None
-            assert time.monotonic() - began > 0.009
-            assert bus.incomplete == before
-        finally:
-            bus.close()
-            emulator.stop()
+    with other_terminals("l", tmp_path / "log", changed=change) as (bus, emulator):
+        bus.open()
+        emulator.fault("slow")
+        before, began = bus.incomplete, time.monotonic()
+        assert bus.exchange(np.full(3, STATION.valve.closed)) is not None
+        assert time.monotonic() - began > 0.009
+        assert bus.incomplete == before
 
 
 def test_terminals_without_mailbox_are_mapped_from_their_eeprom_and_proven_by_a_wire(tmp_path):
-    content = yaml.safe_load((config_directory() / "ethercat/licher2025.yaml").read_text())
+    content = station_content()
     for terminal in content["terminals"]:  # known by nothing but what the file says
         terminal["name"] = f"{terminal['name']}-0099"
     wire = {"output": {"terminal": 3, "channel": 4}, "input": {"terminal": 2, "channel": 4}}
@@ -160,26 +169,10 @@ def test_terminals_without_mailbox_are_mapped_from_their_eeprom_and_proven_by_a_
     path = tmp_path / "other.yaml"
     path.write_text(yaml.safe_dump(content))
     change = "import softcr_hardware.ethercat.slave as s; s.has_mailbox = lambda terminal: False"
-    with cable("e") as other:
-        emulator = Emulator(other, tmp_path / "log", "--station", path, changed=change)
-        bus, _ = new_bus(other.near, load_station(path))
-        try:
-            bus.open()
-            assert bus.check() == ""
-        finally:
-            bus.close()
-            emulator.stop()
-
-
-def test_a_second_master_on_the_interface_is_refused(wire, emulator):
-    first, _ = new_bus(wire.near)
-    first.open()
-    try:
-        with pytest.raises(UserError, match=r"process \d+ is the EtherCAT master already"):
-            new_bus(wire.near)[0].open()
-        assert first.check() == ""
-    finally:
-        first.close()
+    told = ("e", tmp_path / "log", "--station", path)
+    with other_terminals(*told, changed=change, station=load_station(path)) as (bus, _):
+        bus.open()
+        assert bus.check() == ""
 
 
 def test_a_silent_interface_and_one_that_is_none_say_so_in_a_line(wire, emulator):
@@ -199,7 +192,7 @@ def test_a_silent_interface_and_one_that_is_none_say_so_in_a_line(wire, emulator
     ],
 )
 def test_a_wrong_terminal_is_refused_in_one_line(tmp_path, change, says):
-    content = yaml.safe_load((config_directory() / "ethercat/licher2025.yaml").read_text())
+    content = station_content()
     chain = content["terminals"]
     if change == "swap":
         chain[1], chain[2] = chain[2], chain[1]
@@ -213,14 +206,10 @@ def test_a_wrong_terminal_is_refused_in_one_line(tmp_path, change, says):
         del chain[2]
         for chamber in content["chambers"]:
             chamber["valve"]["terminal"] = 2
-    (tmp_path / "other.yaml").write_text(yaml.safe_dump(content))
-    with cable("x") as other:
-        emulator = Emulator(other, tmp_path / "log", "--station", tmp_path / "other.yaml")
-        try:
-            with one_line(says):
-                new_bus(other.near)[0].open()
-        finally:
-            emulator.stop()
+    path = tmp_path / "other.yaml"
+    path.write_text(yaml.safe_dump(content))
+    with other_terminals("x", tmp_path / "log", "--station", path) as (bus, _), one_line(says):
+        bus.open()
 
 
 WORSE_TERMINALS = {
@@ -271,36 +260,10 @@ WORSE_TERMINALS = {
 def test_terminals_that_cannot_be_trusted_are_refused_in_one_line(tmp_path, worse):
     change, says = WORSE_TERMINALS[worse]
     change = f"from softcr_hardware.ethercat import emulated_objects, slave\n{change}"
-    with cable("w") as other:
-        emulator = Emulator(other, tmp_path / "log", changed=change)
-        try:
-            bus, _ = new_bus(other.near)
-            with one_line(says):
-                bus.open()
-            assert not bus.watchdog_armed
-        finally:
-            bus.close()
-            emulator.stop()
-
-
-def test_killed_valve_process_leaves_safe_outputs_within_150_ms(wire, emulator):
-    script = Path(__file__).parent / "valve_process.py"
-    process = subprocess.Popen(
-        [sys.executable, script, wire.near], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "filled\n"
-    process.send_signal(signal.SIGKILL)
-    killed = time.monotonic()
-    process.wait()
-    process.stdout.close()
-    safe = until(
-        lambda: [event for event in emulator.events("outputs", since=killed) if event["safe"]],
-        "safe outputs",
-    )
-    (tripped,) = emulator.events("watchdog", since=killed)
-    assert tripped["terminal"] == "EL4004"
-    assert safe[0]["time"] - killed < 0.150
-    assert safe[0]["volts"] == [STATION.valve.when_dead] * 3
+    with other_terminals("w", tmp_path / "log", changed=change) as (bus, _):
+        with one_line(says):
+            bus.open()
+        assert not bus.watchdog_armed
 
 
 def test_cable_off_is_said_vents_and_is_reconnected_for_the_operator_to_enable(wire, emulator):
@@ -320,10 +283,8 @@ def test_cable_off_is_said_vents_and_is_reconnected_for_the_operator_to_enable(w
         assert not running.report.decision.enabled
         lost = [line for line in running.said if line.startswith("bus lost")]
         assert len(lost) == 1
-        assert (
-            running.said[-1]
-            == "bus operational again; an operator must reset and enable the valves"
-        )
+        again = "bus operational again; an operator must reset and enable the valves"
+        assert running.said[-1] == again
         running.command = np.zeros(3)
         running.enable()
 

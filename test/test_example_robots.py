@@ -44,18 +44,16 @@ def test_the_rest_of_a_shipped_robot_is_the_known_one(name, inputs, case, change
         assert np.abs(found.base[:3] - want.force).max() < 1e-6
 
 
-@pytest.mark.parametrize(
-    ("name", "segments", "inputs", "unit"),
-    [
-        ("two_segments", 2, 6, "pressure"),
-        ("three_segments", 3, 9, "pressure"),
-        ("tendon_arm", 1, 4, "tension"),
-        ("till_tendon", 1, 4, "tension"),
-        ("rao_two_segments", 2, 6, "tension"),
-    ],
-)
-def test_shipped_robots_of_segments_and_tendons_load(name, segments, inputs, unit):
-    robot = load_robot(name)
+SHIPPED = {
+    "two_segments": (2, 6, "pressure"), "three_segments": (3, 9, "pressure"),
+    "tendon_arm": (1, 4, "tension"), "till_tendon": (1, 4, "tension"),
+    "rao_two_segments": (2, 6, "tension"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_robots_of_segments_and_tendons_load(name):
+    robot, (segments, inputs, unit) = load_robot(name), SHIPPED[name]
     assert (len(robot.segments), len(robot.actuators)) == (segments, inputs)
     assert {sensor.type for sensor in robot.sensors} >= {unit, "base_wrench", "tip_pose"}
     assert robot.description

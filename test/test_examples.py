@@ -1,23 +1,28 @@
 """The examples: one file each, run by every executor without a line in the packages."""
 
-import importlib.util
+import itertools
 import json
 import os
 import re
+import runpy
 import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from docs_output import problem_of_output
+from kit.own_controllers import written
 from kit.processes import ROOT, SOFTCR
 
+from softcr_models.robots.robot import load_robot
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag
 from softcr_runtime.blocks.guard import MOST_REFUSALS
 from softcr_runtime.blocks.virtual import VirtualExecutor
 from softcr_runtime.settings import command_line
+from softcr_runtime.settings.plugin_settings import settings_class
+from softcr_runtime.settings.registry import resolve
 from softcr_runtime.wire.codecs import codec
 from softcr_studies.frame.cell import Cell, StudySettings
 from softcr_studies.frame.command import app
@@ -36,6 +41,17 @@ OTHER_NUMBERS = {"controller.kp": "4e4", "plant.tip_noise": "1e-4", "estimator.a
 @pytest.fixture(autouse=True)
 def _in_the_repository(monkeypatch):
     monkeypatch.chdir(ROOT)
+
+
+def softcr(home, command, options):
+    """What the command says of options, in a process that begins in a folder."""
+    words = [f"--{name.replace('_', '-')}={text}" for name, text in options.items()]
+    ran = subprocess.run(
+        [SOFTCR, *command, *words], capture_output=True, text=True, timeout=400, cwd=home,
+        env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr
 
 
 def run_on_virtual_time(duration=3, **texts):
@@ -67,23 +83,23 @@ def tip_errors(published, against="reference"):
 def test_the_controller_follows_a_setpoint_with_the_house_s_filter():
     published, executor = run_on_virtual_time(6, controller=PID, reference="setpoint")
     assert not executor.complaints
-    goal = published["reference/rod"][min(published["reference/rod"])].tip_positions[0]
-    moved = np.linalg.norm(goal[:2])
+    wanted = published["reference/rod"]
+    moved = np.linalg.norm(wanted[min(wanted)].tip_positions[0, :2])
     assert tip_errors(published)[-70:].max() < 0.1 * moved
 
 
 def test_a_robot_of_four_chambers_is_followed_by_the_gradient_mpc():
     published, executor = run_on_virtual_time(4, robot=FOUR_CHAMBERS, controller="rod_mpc")
     assert not executor.complaints
-    assert published["pressure/sent"][max(published["pressure/sent"])].shape == (4,)
+    assert {values.shape for values in published["pressure/sent"].values()} == {(4,)}
     assert 1e3 * tip_errors(published)[-140:].mean() < 1.0  # [mm]
 
 
 def test_the_filter_of_the_tip_alone_sees_less_noise_than_the_cameras():
     chosen = OUTSIDE | {"reference": "setpoint", "controller.kd": "0", "controller.kp": "0"}
     noisy = {"plant.tip_noise": "1e-3", "estimator.tip_noise": "1e-3"}
-    noisy["estimator.acceleration"] = "0.3"
-    published, executor = run_on_virtual_time(6, **chosen, **noisy)
+    chosen |= noisy | {"estimator.acceleration": "0.3"}
+    published, executor = run_on_virtual_time(6, **chosen)
     assert not executor.complaints
     assert "estimate/rod" not in published
     seen, truth = (published[t] for t in ("mocap/tip/pose", "simulation/truth/tip/pose"))
@@ -92,10 +108,6 @@ def test_the_filter_of_the_tip_alone_sees_less_noise_than_the_cameras():
 
 
 def test_the_spring_stands_where_its_statics_say():
-    from softcr_models.robots.robot import load_robot
-    from softcr_runtime.settings.plugin_settings import settings_class
-    from softcr_runtime.settings.registry import resolve
-
     robot, spring = load_robot("licher2025"), resolve("plant", SPRING)
     settings = settings_class(spring)(stiffness=50.0, push=2e-5, tip_noise=0.0)
     plant = spring(robot, settings, 0)
@@ -113,9 +125,8 @@ def test_all_three_together_follow_a_circle():
     published, executor = run_on_virtual_time(6, **OUTSIDE)
     assert not executor.complaints
     # the spring's tip does not come lower: the circle's height is not its own
-    heights = published["reference/rod"][max(published["reference/rod"])].tip_positions[0, 2]
-    lower = abs(heights - published["simulation/truth/tip/pose"][
-        max(published["simulation/truth/tip/pose"])].position[2])  # fmt: skip
+    wanted, truth = (published[topic] for topic in ("reference/rod", "simulation/truth/tip/pose"))
+    lower = abs(wanted[max(wanted)].tip_positions[0, 2] - truth[max(truth)].position[2])
     assert np.sqrt(tip_errors(published)[-140:].mean() ** 2 - lower**2) < 8e-3
 
 
@@ -132,15 +143,8 @@ def test_all_three_together_follow_a_circle():
     ],
 )
 def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numbers):
-    options = {"mode": "lockstep", "duration": "2", "seed": "5", **chosen}
-    words = [word for name, text in {**options, **numbers}.items()
-             for word in (f"--{name.replace('_', '-')}", text)]  # fmt: skip
-    environment = os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        [SOFTCR, "up", "simulation", *words, "--results", str(tmp_path)],
-        capture_output=True, text=True, timeout=400, env=environment, cwd=ROOT,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    options = {"mode": "lockstep", "duration": "2", "seed": "5", **chosen, **numbers}
+    softcr(ROOT, ["up", "simulation"], options | {"results": str(tmp_path)})
     bag = Bag(tmp_path / "latest")
 
     published, executor = run_on_virtual_time(2, seed="5", **chosen, **numbers)
@@ -154,51 +158,21 @@ def test_nodes_virtual_time_and_replay_give_the_same_bits(tmp_path, chosen, numb
             made = cdr_of(coding.encode(published[topic][stamp], stamp))
             assert same_content(message.payload, made, message.type), (topic, stamp)
 
-    again = subprocess.run(
-        [SOFTCR, "replay", str(tmp_path / "latest"), "--controller", "--trust-bag",
-         "--output", "again"],
-        capture_output=True, text=True, timeout=400, env=environment, cwd=tmp_path,
-    )  # fmt: skip
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "141 of 141 equal to the bit" in again.stdout
-    assert "142 of 142 equal to the bit" in again.stdout
-
-
-BROKEN = """
-import numpy as np
-
-
-class Mine:
-    needs_state = False
-
-    def __init__(self, context, settings):
-        self.ticks = 0
-
-    def reset(self):
-        pass
-
-    def command(self, observation):
-        self.ticks += 1
-        return np.full(3, 30e3 if self.ticks < 60 else np.nan)
-"""
+    replay = ["replay", str(tmp_path / "latest"), "--controller", "--trust-bag"]
+    said = softcr(tmp_path, replay, {"output": "again"})
+    assert "141 of 141 equal to the bit" in said
+    assert "142 of 142 equal to the bit" in said
 
 
 @pytest.mark.slow
 def test_a_controller_that_breaks_down_in_a_run_of_nodes_is_one_line_and_vents(tmp_path):
-    (tmp_path / "mine.py").write_text(BROKEN)
-    chosen = OUTSIDE | {"controller": f"{tmp_path}/mine.py:Mine"}
-    words = [word for name, text in {**chosen, "mode": "lockstep", "duration": "2"}.items()
-             for word in (f"--{name}", text)]  # fmt: skip
-    ran = subprocess.run(
-        [SOFTCR, "up", "simulation", *words, "--results", str(tmp_path / "results")],
-        capture_output=True, text=True, timeout=400, cwd=ROOT,
-        env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    mine = written(tmp_path / "mine.py", ">= 60", "return np.full(3, np.nan)")
+    given = OUTSIDE | {"controller": mine, "mode": "lockstep", "duration": "2"}
+    given |= {"results": str(tmp_path / "results")}
     line = "Mine.tick: ValueError: command [nan nan nan] must be 3 finite numbers [Pa]"
-    told = [each for each in (ran.stdout + ran.stderr).splitlines() if line in each]
-    # when it happens, and in the report
-    assert len(told) == 2
+    said = softcr(ROOT, ["up", "simulation"], given)
+    told = [each for each in said.splitlines() if line in each]
+    assert len(told) == 2  # when it happens, and in the report
     assert re.search(r"\[Pa\], \d+ times$", told[1].rstrip())
     bag = Bag(tmp_path / "results" / "latest")
     counts = {topic: info.count for topic, info in bag.topics.items()}
@@ -213,12 +187,8 @@ def test_a_controller_that_breaks_down_in_a_run_of_nodes_is_one_line_and_vents(t
 
 
 def example(name):
-    """The module of an example."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    """What an example defines."""
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "examples" / f"{name}.py")))
 
 
 def test_the_rod_in_ten_lines_swings_back(capsys):
@@ -254,9 +224,8 @@ def test_a_study_in_one_file_ends_in_a_table(tmp_path):
     folder = tmp_path / "studies" / "examples" / "figure-eight" / "latest"
     table = json.loads((folder / "table.json").read_text())
     settled = [row for row in table["rows"] if row["quantity"] == "tip error from 2 s on"]
-    assert {(row["case"], row["method"]) for row in settled} == {
-        (case, method) for case in ("narrow", "wide") for method in ("nempc", "rod_mpc")
-    }
+    found = {(row["case"], row["method"]) for row in settled}
+    assert found == {*itertools.product(("narrow", "wide"), ("nempc", "rod_mpc"))}
     assert all(row["mean"] < 1.0 for row in settled)
 
 

@@ -33,9 +33,6 @@ PULL = """loads:
 """
 
 
-# --- poses along the body -----------------------------------------------------------------------
-
-
 def test_a_plant_measures_the_poses_along_its_body():
     robot = TWO.replace(sensors=[
         *(each for each in TWO.sensors if each.type != "pose"),
@@ -112,21 +109,6 @@ def test_an_estimator_is_told_what_its_settings_ask_for(monkeypatch):
     assert with_filter == [*topics[:2], "pressure/sent"]
 
 
-# --- the loop -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """The bag of a loop on virtual time in which something pulls, and the estimates."""
-    folder = tmp_path_factory.mktemp("pulled")
-    (folder / "pull.yaml").write_text(PULL)
-    of = SMALL | {
-        "plant": {"intervals": 4, "loads": str(folder / "pull.yaml")},
-        "estimator": {"tip_force": True, "use_base_wrench": True},
-    }
-    return folder / "bag", looped("nempc", "setpoint", of, folder / "bag", duration=6.0)
-
-
 def test_a_controller_without_a_force_in_its_model_uses_what_else_is_estimated():
     reader = EstimatedParameters(RodPrediction(CosseratRod(load_robot("licher2025"), 2)))
     read = reader.read({"tip_force_x": 0.2, "tip_mass": 0.05})
@@ -137,8 +119,14 @@ def test_a_controller_without_a_force_in_its_model_uses_what_else_is_estimated()
 
 
 @pytest.mark.slow
-def test_the_loop_finds_what_pulls_at_the_tip(ran):
-    _, sent = ran
+def test_the_loop_finds_what_pulls_at_the_tip_and_view_and_report_show_it(tmp_path):
+    (tmp_path / "pull.yaml").write_text(PULL)
+    of = SMALL | {
+        "plant": {"intervals": 4, "loads": str(tmp_path / "pull.yaml")},
+        "estimator": {"tip_force": True, "use_base_wrench": True},
+    }
+    bag = tmp_path / "bag"
+    sent = looped("nempc", "setpoint", of, bag, duration=6.0)
     assert max(each.max() for each in sent.values("pressure/sent")) > 1e3
     estimates = sent.by_stamp("estimate/rod")
     known = {t: known_tip_force(v.parameters, v.parameters_std) for t, v in estimates.items()}
@@ -149,11 +137,6 @@ def test_the_loop_finds_what_pulls_at_the_tip(ran):
     force = np.mean(late, axis=0)
     cosine = force @ pull / np.linalg.norm(force) / np.linalg.norm(pull)
     assert np.degrees(np.arccos(cosine)) < 20.0
-
-
-@pytest.mark.slow
-def test_view_and_report_show_the_force(ran):
-    bag, sent = ran
     summary = summarize(Run(read_signals(Bag(bag))))
     told = summary.numbers["tip_force"]
     assert 4.5 < told["tip_force_first_s"] < 5.5 < told["tip_force_last_s"]

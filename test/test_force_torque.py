@@ -4,7 +4,6 @@ import math
 import os
 import struct
 import time
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -15,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.bench import HEALTHY, enabled_safety
-from kit.processes import running, until
+from kit.net_ft import LENIENT, bench
+from kit.net_ft import WRENCH as RESTING
 from kit.refusals import one_line
 
 from softcr_hardware.emulation.faults import FAULT_KINDS
@@ -27,13 +27,8 @@ from softcr_hardware.safety.safety import Action
 from softcr_models.errors import UserError
 
 FUZZED = int(os.environ.get("SOFTCR_FUZZ", "3000"))  # a million once: docs/contributing.md
-RESTING = np.array([0.1, -0.2, -2.5, 0.01, 0.02, -0.03])
-LENIENT = WrenchLimits(oldest=10.0)  # this machine is busy
 FIVE_NEWTONS = np.array([5.0, 0, 0, 0, 0, 0])
 US = ("us", 1)
-
-
-# --- on virtual time ----------------------------------------------------------------------------
 
 
 class Played:
@@ -81,36 +76,23 @@ def new_driver(low_pass_hz=0.0, limits=None):
     return ForceTorqueDriver(Played(), limits or WrenchLimits(), RESTING, low_pass_hz)
 
 
-@pytest.mark.parametrize(
-    ("force_unit", "newtons"),
-    [("N", 1.0), ("kN", 1e3), ("lbf", 4.448222), ("klbf", 4448.222), ("kgf", 9.80665)],
-)
-@pytest.mark.parametrize(
-    ("moment_unit", "newton_metres"),
-    [
-        *(("N-m", 1.0), ("N-mm", 1e-3), ("kN-m", 1e3), ("lbf-in", 0.1129848)),
-        *(("lbf-ft", 1.3558179), ("kgf-cm", 0.0980665)),
-    ],
-)
-def test_every_unit_a_sensor_may_be_calibrated_in_becomes_si(
-    force_unit, newtons, moment_unit, newton_metres
-):
-    sample = pynetft.Sample(
-        rdt_sequence=1,
-        ft_sequence=2,
-        status=0,
-        raw_wrench=(1, 2, 3, 4, 5, 6),
-        force=(1.0, 2.0, 3.0),
-        torque=(4.0, 5.0, 6.0),
-        force_unit=pynetft.ForceUnit(force_unit),
-        torque_unit=pynetft.TorqueUnit(moment_unit),
-        configuration_revision=1,
-        received_at_ns=1_500_000_000,
-    )
+FORCES = {"N": 1.0, "kN": 1e3, "lbf": 4.448222, "klbf": 4448.222, "kgf": 9.80665}
+MOMENTS = {"N-m": 1.0, "N-mm": 1e-3, "kN-m": 1e3}
+MOMENTS |= {"lbf-in": 0.1129848, "lbf-ft": 1.3558179, "kgf-cm": 0.0980665}
+
+
+@pytest.mark.parametrize("force_unit", FORCES)
+@pytest.mark.parametrize("moment_unit", MOMENTS)
+def test_every_unit_a_sensor_may_be_calibrated_in_becomes_si(force_unit, moment_unit):
+    numbers = {"rdt_sequence": 1, "ft_sequence": 2, "status": 0, "configuration_revision": 1}
+    numbers |= {"raw_wrench": (1, 2, 3, 4, 5, 6), "received_at_ns": 1_500_000_000}
+    wrench = {"force": (1.0, 2.0, 3.0), "force_unit": pynetft.ForceUnit(force_unit)}
+    wrench |= {"torque": (4.0, 5.0, 6.0), "torque_unit": pynetft.TorqueUnit(moment_unit)}
+    sample = pynetft.Sample(**numbers, **wrench)
     seen = Readings.of([sample])
     assert seen.times == 1.5
-    expected = [newtons * k for k in (1, 2, 3)] + [newton_metres * k for k in (4, 5, 6)]
-    assert np.allclose(seen.wrenches, expected, rtol=1e-6)
+    units = np.repeat([FORCES[force_unit], MOMENTS[moment_unit]], 3)
+    assert np.allclose(seen.wrenches, units * np.arange(1, 7), rtol=1e-6)
     unknown = Readings.of([replace(sample, force_unit=pynetft.ForceUnit.UNKNOWN)])
     judge = WrenchJudge(WrenchLimits(force=1e6, moment=1e6))
     assert not judge.believes(1.5, unknown)
@@ -170,6 +152,8 @@ def test_a_bias_makes_the_resting_rod_read_as_the_models():
         return RESTING + offset + 0.01 * noise.standard_normal(6)
 
     driver = new_driver()
+    with pytest.raises(UserError, match="0 readings, must be 20: wait half a second"):
+        driver.take_bias(0.0)
     driver.check_rest(0.0)
     played(driver, 1.0, wrench)
     assert driver.rest_error == pytest.approx(12.0, abs=0.01)
@@ -181,26 +165,11 @@ def test_a_bias_makes_the_resting_rod_read_as_the_models():
     driver.check_rest(2.0)
     played(driver, 1.0, lambda time: wrench(time) + FIVE_NEWTONS, begin=2.0)
     assert driver.rest_error == pytest.approx(5.0, abs=0.01)
-
-
-def test_a_bias_of_what_moves_or_of_nothing_is_refused_in_one_line():
-    driver = new_driver()
-    with pytest.raises(UserError, match="0 readings, must be 20: wait half a second"):
-        driver.take_bias(0.0)
-    played(driver, 1.0, lambda time: RESTING + 3.0 * np.sin(20.0 * time))
+    moving = new_driver()
+    played(moving, 1.0, lambda time: RESTING + 3.0 * np.sin(20.0 * time))
     with one_line(r"vary by \d+\.\d+ N and .*: vent the valves"):
-        driver.take_bias(1.0)
-    assert not driver.biased
-
-
-def test_the_declared_filter_is_that_of_first_order():
-    driver = new_driver(low_pass_hz=5.0)
-    assert driver.delay == pytest.approx(1 / (10 * math.pi))
-    step = RESTING + FIVE_NEWTONS
-    played(driver, 1.0)
-    after = played(driver, 0.2, lambda time: step, begin=1.0)[:, 0] - RESTING[0]
-    times = np.arange(1, 201) / 1000
-    assert np.allclose(after, 5.0 * (1.0 - np.exp(-times / driver.delay)), atol=1e-9)
+        moving.take_bias(1.0)
+    assert not moving.biased
 
 
 def test_the_newest_of_many_is_published_and_none_twice():
@@ -210,10 +179,22 @@ def test_the_newest_of_many_is_published_and_none_twice():
     assert published == pytest.approx(1.0004)
     assert np.allclose(wrench, RESTING + 4)
     assert driver.newest(1.002) is None
+    # records that come while others are taken are not of the future
+    driver = new_driver(low_pass_hz=50.0)
+    driver.client.waiting = [some(1.0 + 0.002 * k) for k in range(60)]  # 0.12 s on a busy machine
+    assert driver.newest(1.0)[0] == pytest.approx(1.118)
+    assert not driver.judge.refused["stamp in the future"]
 
 
-def test_a_filtered_block_is_that_of_its_readings_one_by_one():
+def test_the_declared_filter_is_that_of_first_order_for_blocks_as_for_single_readings():
     """Also where records were lost, and the step between two is longer."""
+    driver = new_driver(low_pass_hz=5.0)
+    assert driver.delay == pytest.approx(1 / (10 * math.pi))
+    step = RESTING + FIVE_NEWTONS
+    played(driver, 1.0)
+    after = played(driver, 0.2, lambda time: step, begin=1.0)[:, 0] - RESTING[0]
+    times = np.arange(1, 201) / 1000
+    assert np.allclose(after, 5.0 * (1.0 - np.exp(-times / driver.delay)), atol=1e-9)
     random = np.random.default_rng(0)
     times = 1.0 + np.cumsum(random.choice([1e-3, 2e-3, 9e-3], 200))
     readings = [some(time, RESTING + random.standard_normal(6)) for time in times]
@@ -226,9 +207,6 @@ def test_a_filtered_block_is_that_of_its_readings_one_by_one():
         block_wise = whole.newest(times[first + 24])
     assert one[0] == block_wise[0]
     assert np.allclose(one[1], block_wise[1], atol=1e-12)
-
-
-# --- late by the sensor's own count ---------------------------------------------------------------
 
 
 class Way:
@@ -260,7 +238,11 @@ class Way:
 def test_delayed_readings_are_told_by_the_sensors_own_count_and_refused(drift):
     way = Way(drift)
     assert math.isnan(way.driver.late)  # nobody can know yet
-    assert len(way.run(11.0)) == 2200
+    published = way.run(11.0)
+    assert len(published) == 2200
+    if drift == 0.0:  # a reading is of the moment its count tells, not of its arrival
+        times = np.array([time for time, _ in published[1600:1800]])
+        assert np.abs(np.diff(times) - 0.005).max() < 2e-5  # the way's jitter is ten times that
     assert way.driver.late == pytest.approx(0.0, abs=5e-4)
     way.box.inject("delayed")
     way.run(0.1)
@@ -273,25 +255,11 @@ def test_delayed_readings_are_told_by_the_sensors_own_count_and_refused(drift):
     assert way.driver.late == pytest.approx(0.0, abs=5e-4)
 
 
-def test_a_reading_is_of_the_moment_its_count_tells_not_of_its_arrival():
-    way = Way()
-    way.run(8.0)
-    times = np.array([time for time, _ in way.run(1.0)])
-    assert np.abs(np.diff(times) - 0.005).max() < 2e-5  # the way's jitter is ten times that
-
-
 @pytest.mark.parametrize("drift", [0.13, -0.13])  # a sensor that counts 7910 Hz, or 6090
 def test_a_count_of_another_rate_is_not_believed(drift):
     way = Way(drift)
     assert len(way.run(8.0)) == 1600
     assert math.isnan(way.driver.late)
-
-
-def test_records_that_come_while_others_are_taken_are_not_of_the_future():
-    driver = new_driver(low_pass_hz=50.0)
-    driver.client.waiting = [some(1.0 + 0.002 * k) for k in range(60)]  # 0.12 s on a busy machine
-    assert driver.newest(1.0)[0] == pytest.approx(1.118)
-    assert not driver.judge.refused["stamp in the future"]
 
 
 def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
@@ -324,57 +292,6 @@ def test_fuzzed_records_end_in_wrenches_or_in_named_refusals():
     assert sum(driver.judge.refused.values()) + believed == FUZZED
 
 
-# --- over UDP -----------------------------------------------------------------------------------
-
-
-class Bench:
-    """A box, a driver that is polled, and what it published."""
-
-    def __init__(self, emulator, driver):
-        self.emulator, self.box, self.driver = emulator, emulator.box, driver
-        self.client = driver.client
-        self.published = []
-
-    def poll(self, condition, what):
-        """Poll until a condition holds; returns its value."""
-
-        def tried():
-            newest = self.driver.newest(time.monotonic())
-            if newest is not None:
-                self.published.append(newest)
-            return condition()
-
-        return until(tried, what)
-
-    def flows(self, count=30):
-        goal = len(self.published) + count
-        self.poll(lambda: len(self.published) >= goal, "wrenches")
-
-    def silent(self, says):
-        """Nothing is published any more, and this is said."""
-        self.poll(lambda: self.trouble.startswith(says), f"{says}, not {self.trouble}")
-        before = len(self.published)
-        polls = iter(range(40))
-        self.poll(lambda: next(polls, None) is None, "some polls")
-        assert len(self.published) == before
-
-    @property
-    def trouble(self):
-        return self.driver.trouble(time.monotonic())
-
-
-@contextmanager
-def bench(rate=1000.0, low_pass_hz=0.0, limits=LENIENT, uptime=100.0):
-    box = NetFtBox(lambda time: RESTING, rate, start=time.monotonic() - uptime)
-    emulator = NetFtEmulator(box, rdt_port=0, http_port=0)
-    client = NetFtClient(
-        "127.0.0.1", emulator.rdt_port, emulator.http_port, every=low_pass_hz > 0.0
-    )
-    with running(emulator), closing(client):
-        client.open(time.monotonic())
-        yield Bench(emulator, ForceTorqueDriver(client, limits, RESTING, low_pass_hz))
-
-
 def safety_after(age):
     """What safety does about wrenches of an age, everything else being well."""
     safety = enabled_safety(1.0)
@@ -397,9 +314,8 @@ def test_each_fault_of_the_sensor_has_a_named_end_state(kind):
         if said is None:
             goal = time.monotonic() + 0.3  # beyond what was on its way
             running.poll(lambda: time.monotonic() > goal, "the fault's own records")
-            running.flows()
+            wrench = running.flows()
             assert safety_after(0.02).action == Action.NONE
-            wrench = np.mean([wrench for _, wrench in running.published[-20:]], axis=0)
             wrong = FIVE_NEWTONS if kind == "wrong" else 0.0
             assert np.allclose(wrench, RESTING + wrong, atol=0.05)
         else:
@@ -407,35 +323,35 @@ def test_each_fault_of_the_sensor_has_a_named_end_state(kind):
             decision = safety_after(1.0)
             assert (decision.action, decision.enabled) == (Action.WARN, True)
             assert decision.reason == "wrenches silent"
-        health = running.client.health()
+        client = running.driver.client
         if kind == "intermittent":
-            assert health.lost_count > 0
+            assert client.health().lost_count > 0
         if kind == "slow":
-            running.poll(lambda: running.client.health().receive_rate_hz < 100, "a slow rate")
+            running.poll(lambda: client.health().receive_rate_hz < 100, "a slow rate")
         if kind == "garbage":
-            assert health.malformed_count > 0
+            assert client.health().malformed_count > 0
         running.emulator.inject("ok")
         running.flows()
         assert running.trouble == ""
 
 
-def test_an_overloaded_sensor_is_named_by_its_status_and_comes_back():
+def test_a_sensor_that_is_overloaded_or_whose_count_stands_still_is_named_and_comes_back():
     with bench() as running:
         running.flows()
         running.box.status = OVERLOAD
         running.silent("sensor status 0x80020000: overload or fault")
         running.box.status = 0
         running.flows()
-
-
-def test_a_sensor_whose_count_stands_still_is_named_and_a_new_client_made():
-    with bench() as running:
-        running.flows()
         running.box.frozen = True
         running.silent("the box streams no new samples")
-        running.poll(lambda: running.client.restarts > 0, "a new client")
+        running.poll(lambda: running.driver.client.restarts > 0, "a new client")
         running.box.frozen = False
-        running.flows()
+        running.flows(60)
+        running.driver.take_bias(time.monotonic())
+        running.emulator.inject("reconnect")  # the bias is ours: a power cycle keeps it
+        wrench = running.flows(80)
+        assert running.driver.biased
+        assert np.allclose(wrench, RESTING, atol=0.01)
 
 
 def test_a_box_that_counts_from_the_beginning_again_is_heard_at_once():
@@ -444,34 +360,21 @@ def test_a_box_that_counts_from_the_beginning_again_is_heard_at_once():
         running.flows()
         running.box._began = time.monotonic()  # rebooted so fast that nobody noticed
         running.flows()
-        assert running.client.restarts == 1
-
-
-def test_a_power_cycle_keeps_the_bias_for_it_is_ours():
-    with bench() as running:
-        running.flows(60)
-        running.driver.take_bias(time.monotonic())
-        running.emulator.inject("reconnect")
-        running.flows(60)
-        assert running.driver.biased
-        wrench = np.mean([wrench for _, wrench in running.published[-40:]], axis=0)
-        assert np.allclose(wrench, RESTING, atol=0.01)
+        assert running.driver.client.restarts == 1
 
 
 def test_another_calibration_is_applied_and_told():
     with bench() as running:
+        client, box = running.driver.client, running.box
         running.flows()
-        running.client.look_at_calibration()
-        running.box.counts_per_force, running.box.moment_unit = 1e5, "Nmm"
-        running.box.counts_per_moment = 1e6 / 1e3
+        client.look_at_calibration()
+        box.counts_per_force, box.moment_unit, box.counts_per_moment = 1e5, "Nmm", 1e6 / 1e3
         running.emulator.inject("reconnect")
         running.flows()
-        running.client.look_at_calibration()
-        assert running.client.recalibrated == 1
-        assert running.client.calibration.torque_unit == pynetft.TorqueUnit.NEWTON_MILLIMETER
-        running.published.clear()
-        running.flows()
-        wrench = np.mean([wrench for _, wrench in running.published], axis=0)
+        client.look_at_calibration()
+        assert client.recalibrated == 1
+        assert client.calibration.torque_unit == pynetft.TorqueUnit.NEWTON_MILLIMETER
+        wrench = running.flows(60)
         # the emulated sensor puts out counts per unit of the numbers it is given: N m read as N mm
         assert np.allclose(wrench[:3], RESTING[:3], atol=0.02)
         assert np.allclose(wrench[3:], RESTING[3:] * 1e-3, atol=1e-3)
@@ -480,18 +383,14 @@ def test_another_calibration_is_applied_and_told():
 def test_with_a_filter_every_record_is_drained():
     with bench(rate=500.0, low_pass_hz=30.0) as running:
         running.flows(100)
-        health = running.client.health()
-        assert health.python_queue_dropped_count == 0
+        assert running.driver.client.health().python_queue_dropped_count == 0
         assert np.allclose(running.published[-1][1], RESTING, atol=0.02)
 
 
-@pytest.mark.parametrize(("host", "port"), [("", 49152), ("127.0.0.1", 0)])
-def test_an_address_that_cannot_be_is_one_line(host, port):
-    with one_line(f"force-torque sensor {host}"):
-        NetFtClient(host, port)
-
-
-def test_a_port_that_is_taken_is_one_line():
+def test_an_address_that_cannot_be_and_a_port_that_is_taken_are_one_line():
+    for host, port in (("", 49152), ("127.0.0.1", 0)):
+        with one_line(f"force-torque sensor {host}"):
+            NetFtClient(host, port)
     with bench() as running:
         port = running.emulator.rdt_port
         with pytest.raises(UserError, match=rf"ports {port} \(UDP\) and 0 \(TCP\)"):

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from kit.bags import TYPESTORE, joint_state, pose_stamped
 from kit.refusals import one_line
-from rosbags.rosbag2 import Writer
-from rosbags.typesys import Stores, get_typestore
+from kit.rosbags_bags import write_with_rosbags
+from rosbags.rosbag2 import StoragePlugin
 from scipy.spatial.transform import Rotation
 
 from softcr_estimation.identification.column_map import ColumnMap, Trial, load_map, read_trials
@@ -33,6 +34,7 @@ MAP = {
     "positions": {"tip": {"columns": ["a", "b", "c"], "unit": "mm"}},
     "frame": {"axes": ["x", "-z", "y"], "origin": [0.1, 0.2, 0.3]},
 }
+ANGLES = np.full((ROWS, 6), 0.8)
 XYZ = {"tip": {"columns": ["x", "y", "z"], "unit": "m"}}
 
 
@@ -43,9 +45,8 @@ def table():
 
 
 def csv(path, head="t,p1,p2,p3,a,b,c", values=None, lines=()):
-    rows = [
-        ",".join(f"{each:.9g}" for each in row) for row in (table() if values is None else values)
-    ]
+    values = table() if values is None else values
+    rows = [",".join(f"{each:.9g}" for each in row) for row in values]
     path.write_text("\n".join([*lines, head, *rows]).replace("nan", "") + "\n")
     return path
 
@@ -66,33 +67,26 @@ def test_units_axes_and_origin_come_to_the_base_frame(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("unit", "more", "reading"),
+    ("robot", "found", "unit", "more", "reading"),
     [
-        ("Pa", {}, PRESSURES),
-        ("bar", {}, 1e-5 * PRESSURES),
-        ("psi", {}, PRESSURES / 6894.757293),
-        ("V", {"gain": 5e3, "zero": 1.0}, 1.0 + PRESSURES / 5e3),
+        ("licher2025", PRESSURES, "Pa", {}, PRESSURES),
+        ("licher2025", PRESSURES, "bar", {}, 1e-5 * PRESSURES),
+        ("licher2025", PRESSURES, "psi", {}, PRESSURES / 6894.757293),
+        ("licher2025", PRESSURES, "V", {"gain": 5e3, "zero": 1.0}, 1.0 + PRESSURES / 5e3),
+        ("asl_trunk", ANGLES, "rad", {}, ANGLES),
+        ("asl_trunk", ANGLES, "deg", {}, ANGLES * 180.0 / np.pi),
+        ("asl_trunk", ANGLES, "mm", {"spool_radius": 0.01}, 10.0 * ANGLES),
     ],
 )
-def test_pressures_of_any_unit(tmp_path, unit, more, reading):
-    values = table()
-    values[:, 1:4] = reading
-    inputs = [{**each, "unit": unit, **more} for each in MAP["inputs"]]
-    (trial,) = trials([csv(tmp_path / "run.csv", values=values)], inputs=inputs)
-    np.testing.assert_allclose(trial.content.inputs.values, PRESSURES, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("unit", "more", "reading"),
-    [("rad", {}, 1.0), ("deg", {}, 180.0 / np.pi), ("mm", {"spool_radius": 0.01}, 10.0)],
-)
-def test_motors_are_read_as_angles_or_as_what_they_wind(tmp_path, unit, more, reading):
-    inputs = [{"column": f"m{k}", "unit": unit, **more} for k in range(6)]
-    rows = np.hstack((TIMES[:, None], np.full((ROWS, 6), 0.8 * reading), TIPS))
-    path = csv(tmp_path / "run.csv", "t,m0,m1,m2,m3,m4,m5,x,y,z", rows)
+def test_inputs_of_any_unit(tmp_path, robot, found, unit, more, reading):
+    """Pressures, and motors by their angles or by what they wind."""
+    names = [f"m{k}" for k in range(reading.shape[1])]
+    inputs = [{"column": name, "unit": unit, **more} for name in names]
+    rows = np.hstack((TIMES[:, None], reading, TIPS))
+    path = csv(tmp_path / "run.csv", ",".join(["t", *names, "x,y,z"]), rows)
     content = {"inputs": inputs, "positions": XYZ, "time": MAP["time"]}
-    (trial,) = read_trials([path], ColumnMap.model_validate(content), load_robot("asl_trunk"))
-    np.testing.assert_allclose(trial.content.inputs.values, 0.8, rtol=1e-6)
+    (trial,) = read_trials([path], ColumnMap.model_validate(content), load_robot(robot))
+    np.testing.assert_allclose(trial.content.inputs.values, found, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1.0, "rad"), (180.0 / np.pi, "deg")])
@@ -316,43 +310,18 @@ def test_files_without_numbers_are_refused(tmp_path):
         read_tables(tmp_path / "no.npz")
 
 
-def foreign_bag(path):
-    """Joint states, a pose and an array of a lab's own topics, each with its own stamps."""
-    store = get_typestore(Stores.ROS2_JAZZY)
-    kinds = store.types
-    header, stamp = kinds["std_msgs/msg/Header"], kinds["builtin_interfaces/msg/Time"]
-
-    def at(seconds):
-        nanoseconds = round(1e9 * (100.0 + seconds))
-        return header(stamp(nanoseconds // 10**9, nanoseconds % 10**9), "lab")
-
-    with Writer(path, version=9) as writer:
-        joints, poses = (
-            writer.add_connection(topic, type_, typestore=store)
-            for topic, type_ in (
-                ("/valves", "sensor_msgs/msg/JointState"),
-                ("/vrpn/tip/pose", "geometry_msgs/msg/PoseStamped"),
-            )
-        )
-        for time, pressures, tip in zip(TIMES, PRESSURES, TIPS, strict=True):
-            nothing = np.zeros(0)
-            message = kinds["sensor_msgs/msg/JointState"](
-                at(time), ["a", "b", "c"], nothing, nothing, 1e-3 * pressures
-            )
-            cdr = store.serialize_cdr(message, "sensor_msgs/msg/JointState")
-            writer.write(joints, round(1e9 * time), cdr)
-            pose = kinds["geometry_msgs/msg/Pose"](
-                kinds["geometry_msgs/msg/Point"](*tip),
-                kinds["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0),
-            )
-            message = kinds["geometry_msgs/msg/PoseStamped"](at(time + 0.004), pose)
-            cdr = store.serialize_cdr(message, "geometry_msgs/msg/PoseStamped")
-            writer.write(poses, round(1e9 * time), cdr)
-    return path
-
-
 def test_a_bag_of_other_topics_is_read_by_its_fields(tmp_path):
-    path = foreign_bag(tmp_path / "lab")
+    """Joint states and poses of a lab's own topics and frame, each with its own stamps."""
+    messages, path = [], tmp_path / "lab"
+    for time, pressures, tip in zip(TIMES, PRESSURES, TIPS, strict=True):
+        stamp, received = round(1e9 * (100.0 + time)), round(1e9 * time)
+        joints, pose = joint_state(stamp, 1e-3 * pressures), pose_stamped(stamp + 4_000_000, tip)
+        joints.name = ["a", "b", "c"]
+        for topic, message in (("/valves", joints), ("/vrpn/tip/pose", pose)):
+            message.header.frame_id, kind = "lab", message.__msgtype__
+            payload = bytes(TYPESTORE.serialize_cdr(message, kind))
+            messages.append((topic, kind, received, payload))
+    write_with_rosbags(path, messages, StoragePlugin.SQLITE3)
     text = proposed_map(path, ROBOT)
     assert "/valves.effort.a" in text
     known = ColumnMap.model_validate(yaml.safe_load(text))

@@ -1,7 +1,6 @@
 """Frames: transforms as computed, tf2_msgs with and without its package, the URDF."""
 
 import sys
-import time
 from types import ModuleType
 
 import numpy as np
@@ -148,22 +147,15 @@ def test_others_hear_the_real_type_by_name_hash_description_and_bytes(monkeypatc
     monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     peer = Peer("talker")
-    talker, executor = peer.node, peer.executor
     listener = rclpy.create_node("listener", context=peer.context)
-    executor.add_node(listener)
+    peer.executor.add_node(listener)
     try:
-        kind = tf_message_class()
-        publisher = talker.create_publisher(kind, "/tf", 10)
-        heard = []
+        kind, heard = tf_message_class(), []
+        publisher = peer.node.create_publisher(kind, "/tf", 10)
         listener.create_subscription(kind, "/tf", heard.append, 10, raw=True)
-        asked = listener.create_client(GetTypeDescription, "/talker/get_type_description")
         base = pin.SE3(pin.rpy.rpyToMatrix(0.3, -0.2, 1.1), np.array([1.0, 2.0, 3.0])).homogeneous
         told = transform_messages(static_transforms(Frames("r/"), base, 7_000_000_008))
-        deadline = time.monotonic() + 20.0
-        while not heard:
-            assert time.monotonic() < deadline, "nothing was heard"
-            publisher.publish(tf_message(told))
-            executor.spin_once(timeout_sec=0.1)
+        peer.until(lambda: heard, "a message", lambda: publisher.publish(tf_message(told)))
         store = get_typestore(Stores.ROS2_JAZZY)
         read = store.deserialize_cdr(heard[0], "tf2_msgs/msg/TFMessage").transforms
         names = [[each.child_frame_id for each in of] for of in (read, tf_transforms(heard[0]))]
@@ -173,13 +165,11 @@ def test_others_hear_the_real_type_by_name_hash_description_and_bytes(monkeypatc
         (seen,) = listener.get_publishers_info_by_topic("/tf")
         assert seen.topic_type == "tf2_msgs/msg/TFMessage"
         assert str(seen.topic_type_hash) == HASH_OF_TF_MESSAGE
-        assert asked.wait_for_service(10.0)
         request = GetTypeDescription.Request(
             type_name="tf2_msgs/msg/TFMessage", type_hash=HASH_OF_TF_MESSAGE
         )
-        answer = asked.call_async(request)
-        executor.spin_until_future_complete(answer, 10.0)
-        described = answer.result().type_description
+        answer = peer.ask(GetTypeDescription, "/talker/get_type_description", request)
+        described = answer.type_description
         (field,) = described.type_description.fields
         assert field.name == "transforms"
         assert field.type.nested_type_name == "geometry_msgs/msg/TransformStamped"

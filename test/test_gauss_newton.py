@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from kit.models import LAG, PERIOD, CurvedModel, LinearModel, ask, circle, context, limited
+from kit.models import CurvedModel, LinearModel, ask, circle, context, limited
+from kit.steering import standing, steered
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
 from test_nempc import costs, residuals
@@ -10,7 +11,6 @@ from test_nempc import costs, residuals
 from softcr_control.costs import CostSettings
 from softcr_control.predictive.gauss_newton import GaussNewtonMpc, GaussNewtonSettings
 from softcr_control.predictive.knots import Knots
-from softcr_control.reference.references import Reference
 
 STATE = np.array([0.01, 0.2, -0.005, 0.0, 0.05])
 MEASURED = np.array([3e4, 2e4, 1e4])
@@ -26,74 +26,47 @@ def make(model=None, **numbers) -> GaussNewtonMpc:
     return GaussNewtonMpc(context(model), GaussNewtonSettings(**numbers))
 
 
-def layout(controller: GaussNewtonMpc) -> Knots:
-    knots = controller.settings.knots
-    return Knots(np.array([-1.0, *(k - 1.0 for k in knots)]), controller.settings.horizon, 3)
-
-
-def cost_of(model, controller, plan, reference) -> float:
-    """Written out tick by tick, see test_nempc."""
-    vector = residuals(model, STATE, MEASURED, MEASURED, plan, layout(controller), reference, RATE)
-    return float(vector @ vector)
+def errors_of(model, controller, plan):
+    """The cost along the circle as a vector whose square it is, see test_nempc."""
+    numbers = controller.settings
+    layout = Knots(np.array([-1.0, *(k - 1.0 for k in numbers.knots)]), numbers.horizon, 3)
+    told = MEASURED, MEASURED, plan, layout, circle(0.0, 12), RATE
+    return residuals(model, STATE, *told)
 
 
 @pytest.mark.parametrize("knots", [(8,), (2, 8), (2, 4, 8), tuple(range(1, 9))])
 def test_on_a_linear_model_one_step_is_the_optimum(knots):
     model, controller = LinearModel(), make(knots=knots, damping=0.0, max_rate=1e9)
-    reference = circle(0.0, 12)
 
     def vector(free):
-        plan = np.vstack([MEASURED, 1e5 * free.reshape(-1, 3)])
-        return residuals(
-            model, STATE, MEASURED, MEASURED, plan, layout(controller), reference, RATE
-        )
+        return errors_of(model, controller, np.vstack([MEASURED, 1e5 * free.reshape(-1, 3)]))
 
     start = np.tile(MEASURED / 1e5, len(knots))
     jacobian = np.array([vector(start + d) - vector(start) for d in np.eye(len(start))]).T
     best = lsq_linear(jacobian, jacobian @ start - vector(start), (0.0, 1.0), tol=1e-14).x
-    command = ask(controller, STATE, reference, MEASURED)
-    expected = np.sum(vector(best) ** 2)
-    assert command.cost == pytest.approx(expected, rel=1e-4)
-    assert cost_of(model, controller, command.best_knots, reference) == pytest.approx(
-        command.cost, rel=1e-9
-    )
+    command = ask(controller, STATE, circle(0.0, 12), MEASURED)
+    assert command.cost == pytest.approx(np.sum(vector(best) ** 2), rel=1e-4)
+    own = np.sum(errors_of(model, controller, command.best_knots) ** 2)
+    assert own == pytest.approx(command.cost, rel=1e-9)
 
 
 def test_on_a_curved_model_a_few_ticks_of_one_step_each_converge():
-    model = CurvedModel()
-    controller = make(model, max_rate=1e9)
-    still = circle(0.0, 1).tip_positions[0]
-    state, pressures, active = STATE.copy(), MEASURED.copy(), MEASURED.copy()
-    costs = []
-    for _ in range(60):
-        reference = Reference(0.0, PERIOD, None, np.tile(still, (12, 1)))
-        command = ask(controller, state, reference, pressures)
-        costs.append(command.cost)
-        later = LAG.step(pressures, active, PERIOD)
-        state = model.step(state[None], pressures[None], later[None], None, PERIOD)[0]
-        pressures, active = later, command.pressures
-    assert costs[-1] < 1e-3 * costs[0]
+    model, still = CurvedModel(), standing(circle(0.0, 1).tip_positions[0])
+    _, answers = steered(make(model, max_rate=1e9), model, still, 60, STATE, MEASURED)
+    assert answers[-1].cost < 1e-3 * answers[0].cost
 
 
 def test_the_plan_never_gets_worse_within_a_tick():
     model = CurvedModel()
     controller = make(model)
-    reference = circle(0.0, 12)
-    held = np.repeat(MEASURED[None], 3, axis=0)
-    command = ask(controller, STATE, reference, MEASURED)
-    assert command.cost <= cost_of(model, controller, held, reference) * (1 + 1e-9)
-
-
-class IdleModel(LinearModel):
-    """The same, but its last chamber moves nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._b[:, 2] = 0.0
+    held = np.sum(errors_of(model, controller, np.tile(MEASURED, (3, 1))) ** 2)
+    command = ask(controller, STATE, circle(0.0, 12), MEASURED)
+    assert command.cost <= held * (1 + 1e-9)
 
 
 def test_a_chamber_that_moves_nothing_stays_though_nothing_is_damped():
-    model = IdleModel()
+    model = LinearModel()
+    model._b[:, 2] = 0.0
     controller = make(model, damping=0.0, costs=CostSettings(input_rate=0.0))
     command = ask(controller, STATE, circle(0.0, 12), MEASURED)
     assert not command.fallback

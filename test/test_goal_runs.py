@@ -1,16 +1,12 @@
 """Robots that are sent to goals in closed loop: arms on virtual time, both kinds as processes."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from domains import fresh_domain
+from kit.simulations import simulation_up
 
 from softcr_control.goals.block import POSE
 from softcr_models import load_robot
@@ -93,28 +89,12 @@ def test_in_lock_step_processes_a_person_sends_the_tip(robot, tmp_path):
     pytest.importorskip("rclpy")
     chosen = OF_ARM if robot in ARMS else {"reference": "goal", "controller": "rod_mpc"}
     goal = bent(robot)[0] if robot in ARMS else np.array(NEAR)
-    environment = {**os.environ, "ROS_DOMAIN_ID": fresh_domain()}
-    softcr = [sys.executable, "-m", "softcr_tools.cli"]
+    chosen = {**chosen, "robot": robot, "mode": "lockstep", "duration": "3600"}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in chosen.items()]
-    up = subprocess.Popen(
-        [*softcr, "up", "simulation", f"--robot={robot}", "--mode=lockstep", "--duration=3600",
-         f"--results={tmp_path}", *words],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    try:
-        for line in up.stdout:
-            if line.startswith("activating ... "):
-                break
-        sent = subprocess.run(
-            [*softcr, "goal", *(f"{each:.6g}" for each in goal), "--timeout=30"],
-            env=environment, capture_output=True, text=True, timeout=100,
-        )  # fmt: skip
-        assert sent.returncode == 0, sent
-        assert sent.stdout.splitlines()[-1] == "arrived"
+    with simulation_up(tmp_path, *words) as said:
+        sent = said("goal", *(f"{each:.6g}" for each in goal), "--timeout=30")
         time.sleep(3.0)
-    finally:
-        up.send_signal(signal.SIGINT)
-        up.communicate(timeout=100)
-    assert up.returncode == 0
+    assert sent.returncode == 0, sent
+    assert sent.stdout.splitlines()[-1] == "arrived"
     tip = read_signals(Bag(tmp_path / "latest" / "bag")).tip.values[-20:].mean(axis=0)
     assert np.linalg.norm(tip - goal) < (8e-3 if robot in ARMS else 1e-3)

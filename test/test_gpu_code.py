@@ -71,46 +71,38 @@ def test_instructions_are_read_with_their_control():
     assert Control.of(0x000EA2000C1E1900) == Control(1, write=2)
 
 
-def test_loops_are_found():
+def test_loops_are_found_and_run_as_often_as_their_constants_say():
     program = kernel(*COUNTED)
     assert loop_depths(program) == [0, 1, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 0]
-
-
-def test_a_loop_runs_as_often_as_its_constants_say():
-    done = walk(kernel(*COUNTED), {0x20: 7})
+    done = walk(program, {0x20: 7})
     assert done.instructions == 1 + 7 * (1 + 3 * 5 + 5) + 1
     assert done.cycles == 2 + 7 * (1 + 3 * 12 + 9) + 3
     assert done.guessed == 0
 
 
 def test_an_instruction_waits_for_its_scoreboards():
-    done = walk(
-        kernel(
-            ("LDS R1, [R2]", Control(2, write=0)),
-            ("MUFU.RCP R3, R4", Control(1, write=1)),
-            ("FADD.FTZ R5, R6, R7", Control(4)),  # waits for nothing
-            ("FADD.FTZ R5, R3, R5", Control(4, wait=0b10)),
-            ("FADD.FTZ R5, R1, R5", Control(4, wait=0b01)),
-            ("EXIT", Control(5)),
-        ),
-        {},
+    program = kernel(
+        ("LDS R1, [R2]", Control(2, write=0)),
+        ("MUFU.RCP R3, R4", Control(1, write=1)),
+        ("FADD.FTZ R5, R6, R7", Control(4)),  # waits for nothing
+        ("FADD.FTZ R5, R3, R5", Control(4, wait=0b10)),
+        ("FADD.FTZ R5, R1, R5", Control(4, wait=0b01)),
+        ("EXIT", Control(5)),
     )
+    done = walk(program, {})
     assert SPECIAL + 2 + 4 < LOAD
     assert done.cycles == LOAD + 4 + 5
     assert done.waited == {"MUFU": 2 + SPECIAL - 7, "LDS": LOAD - (2 + SPECIAL + 4)}
 
 
 def test_wide_accesses_to_shared_memory_follow_one_another():
-    done = walk(
-        kernel(
-            ("LDS.128 R4, [R2]", Control(1, write=0)),
-            ("LDS.128 R8, [R2+0x10]", Control(1, write=0)),
-            ("FADD.FTZ R5, R4, R8", Control(4, wait=1)),
-            ("EXIT", Control(1)),
-        ),
-        {},
+    program = kernel(
+        ("LDS.128 R4, [R2]", Control(1, write=0)),
+        ("LDS.128 R8, [R2+0x10]", Control(1, write=0)),
+        ("FADD.FTZ R5, R4, R8", Control(4, wait=1)),
+        ("EXIT", Control(1)),
     )
-    assert done.cycles == 4 + 3 + LOAD + 4 + 1  # four cycles each
+    assert walk(program, {}).cycles == 4 + 3 + LOAD + 4 + 1  # four cycles each
 
 
 def test_lanes_that_part_walk_both_sides_and_meet():

@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,8 @@ import yaml
 import zstandard
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from kit.models import LinearModel
+from kit.rosbags_bags import write_with_rosbags
 from pydantic import ValidationError
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
 
 from softcr_control.controller import ControllerBlock
 from softcr_control.controller_file import load_controller
@@ -177,15 +177,22 @@ def test_what_a_bag_names_is_not_followed(evil, capsys, node, case, line):
     assert "antigravity" not in sys.modules
 
 
-def test_a_trusted_bag_is_followed_and_told_with_digests_first(tmp_path, capsys):
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_trusted_bag_and_what_a_person_names_are_run(tmp_path, capsys, trusted):
+    """What a bag names is told with digests before it is run."""
     path = tmp_path / "own.py"
     path.write_text(CODE.format(marker=str(tmp_path / "marker")))
-    bag = write(tmp_path, settings={"estimator": f"{path}:Evil"})
-    assert cli.main(["replay", str(bag), "--trust-bag"]) == 2  # it has no update()
+    place = f"{path}:Evil"
+    bag = write(tmp_path, settings={"estimator": place if trusted else "antigravity:X"})
+    options = ["--trust-bag"] if trusted else ["--set", f"estimator={place}"]
+    assert cli.main(["replay", str(bag), *options]) == 2  # it has no update()
     told = capsys.readouterr()
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert f"--trust-bag: runs {path}, SHA-256 {digest}" in told.out.replace("\n", "")
-    assert "lacks" in told.err
+    expected = f"--trust-bag: runs {path}, SHA-256 {digest}"
+    assert (expected in told.out.replace("\n", "")) == trusted
+    (line,) = filter(None, told.err.splitlines())
+    assert line.startswith("softcr: error: ")
+    assert "lacks" in line
     assert (tmp_path / "marker").exists()
 
 
@@ -199,14 +206,6 @@ def test_even_a_trusted_bag_names_nothing_by_the_working_directory(
     bag = write(tmp_path, settings={"estimator": place})
     assert "no file of Python's" in refused(bag, capsys, "--trust-bag")
     assert not (tmp_path / "marker").exists()
-
-
-def test_what_a_person_names_is_run(tmp_path, capsys):
-    path = tmp_path / "own.py"
-    path.write_text(CODE.format(marker=str(tmp_path / "marker")))
-    bag = write(tmp_path, settings={"estimator": "antigravity:X"})
-    assert "lacks" in refused(bag, capsys, "--set", f"estimator={path}:Evil")
-    assert (tmp_path / "marker").exists()
 
 
 def test_the_file_of_a_place_is_found_without_importing_it():
@@ -267,11 +266,16 @@ def file_bomb(folder: Path) -> Path:
     return folder
 
 
-def tables(folder: Path, *statements: str) -> Path:
-    with contextlib.closing(sqlite3.connect(folder / "a.db3")) as database, database:
-        for statement in statements:
-            database.execute(statement)
-    return folder / "a.db3"
+def tables(*statements: str):
+    """What makes a database of these statements in a folder."""
+
+    def made(folder: Path) -> Path:
+        with contextlib.closing(sqlite3.connect(folder / "a.db3")) as database, database:
+            for statement in statements:
+                database.execute(statement)
+        return folder / "a.db3"
+
+    return made
 
 
 ENDLESS = (
@@ -279,33 +283,17 @@ ENDLESS = (
     "SELECT id, 'a' AS name, 'b' AS type, 1 AS topic_id, 1 AS timestamp, x'00' AS data FROM c"
 )
 TOPIC_TABLE = "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT, type TEXT)"
-
-
-def endless_views(folder: Path) -> Path:
-    return tables(folder, ENDLESS.format("topics"), ENDLESS.format("messages"))
-
-
-def computed_column(folder: Path) -> Path:
-    return tables(
-        folder, TOPIC_TABLE, "INSERT INTO topics VALUES (1, '/rosout', 'std_msgs/msg/String')",
-        "CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id, timestamp, "
-        "data AS (zeroblob(1000000000)))",
-        "INSERT INTO messages VALUES (1, 1, 1)",
-    )  # fmt: skip
-
-
-def nulls(folder: Path) -> Path:
-    return tables(
-        folder, TOPIC_TABLE, "INSERT INTO topics VALUES (1, NULL, NULL)",
-        "CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id, timestamp, data)",
-        "INSERT INTO messages VALUES (1, 1, 1, x'00'), (2, NULL, 'a', NULL)",
-    )  # fmt: skip
-
-
-def metadata(folder: Path, content: str) -> Path:
-    OfflineBag.write(simple_bag(), folder / "bag")
-    (folder / "bag" / "metadata.yaml").write_text(content)
-    return folder / "bag"
+endless_views = tables(ENDLESS.format("topics"), ENDLESS.format("messages"))
+computed_column = tables(
+    TOPIC_TABLE, "INSERT INTO topics VALUES (1, '/rosout', 'std_msgs/msg/String')",
+    "CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id, timestamp, "
+    "data AS (zeroblob(1000000000)))", "INSERT INTO messages VALUES (1, 1, 1)",
+)  # fmt: skip
+nulls = tables(
+    TOPIC_TABLE, "INSERT INTO topics VALUES (1, NULL, NULL)",
+    "CREATE TABLE messages (id INTEGER PRIMARY KEY, topic_id, timestamp, data)",
+    "INSERT INTO messages VALUES (1, 1, 1, x'00'), (2, NULL, 'a', NULL)",
+)  # fmt: skip
 
 
 def simple_bag() -> OfflineBag:
@@ -314,25 +302,26 @@ def simple_bag() -> OfflineBag:
     return bag
 
 
-def aliases(folder: Path) -> Path:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    told = "rosbag2_bagfile_information: {relative_file_paths: *a11, message_count: *a11}"
-    return metadata(folder, "\n".join([*lines, told]))
+def metadata(content: str):
+    """What makes a bag with such metadata in a folder, and a file beside it."""
+
+    def made(folder: Path) -> Path:
+        (folder / "secret.mcap").write_text("secret")
+        simple_bag().write(folder / "bag")
+        (folder / "bag" / "metadata.yaml").write_text(content)
+        return folder / "bag"
+
+    return made
 
 
-def deep_metadata(folder: Path) -> Path:
-    return metadata(folder, "[" * 200_000)
-
-
-def metadata_of_elsewhere(folder: Path) -> Path:
-    (folder / "secret.mcap").write_text("secret")
-    told = {"relative_file_paths": ["../secret.mcap", "/etc/passwd", "..", 5, None, "\0.mcap"]}
-    return metadata(folder, yaml.safe_dump({"rosbag2_bagfile_information": told}))
+ALIASES = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+ALIASES += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+ALIASES += ["rosbag2_bagfile_information: {relative_file_paths: *a11, message_count: *a11}"]
+ELSEWHERE = {"relative_file_paths": ["../secret.mcap", "/etc/passwd", "..", 5, None, "\0.mcap"]}
 
 
 def metadata_pipe(folder: Path) -> Path:
-    bag = metadata(folder, "")
+    bag = metadata("")(folder)
     (bag / "metadata.yaml").unlink()
     os.mkfifo(bag / "metadata.yaml")
     return bag
@@ -353,57 +342,43 @@ def odd_system(content: str):
 
     def made(folder: Path) -> Path:
         (folder / "system.json").write_text(content)
-        return metadata(folder, "")
+        return metadata("")(folder)
 
     return made
 
 
-def said(values: dict[str, str], name: str = "simulator: loop") -> OfflineBag:
-    """A bag in which a node says of itself what no node of ours would."""
+def said(values: dict[str, str], nodes: Sequence[str] = ("simulator",)):
+    """What makes a bag in which nodes say of themselves what no node of ours would."""
     pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
-    status = DiagnosticStatus(level=bytes([0]), name=name, message="fine", values=pairs)
-    bag = simple_bag()
-    bag.add("/diagnostics", 1, DiagnosticArray(status=[status]))
-    return bag
+
+    def made(folder: Path) -> Path:
+        bag = simple_bag()
+        for stamp, node in enumerate(nodes, 1):
+            name = f"{node}: loop"
+            status = DiagnosticStatus(level=bytes([0]), name=name, message="fine", values=pairs)
+            bag.add("/diagnostics", stamp, DiagnosticArray(status=[status]))
+        bag.write(folder / "bag")
+        return folder / "bag"
+
+    return made
 
 
-def deep_values(folder: Path) -> Path:
-    keys = ("settings", "robot", "plant_mismatch", "predictions")
-    said(dict.fromkeys(keys, "[" * 200_000)).write(folder / "bag")
-    return folder / "bag"
-
-
-def wrong_values(folder: Path) -> Path:
-    told = {
-        "settings": "[1]", "robot": '{"length": "x", "name": [], "sensors": 5}', "loads": "5",
-        "plant_mismatch": '{"a": "b"}', "predictions": "[]", "rejections": "[1]",
-        "true_parameters": "5", "plant_errors": '{"bending_factor": NaN}', "payload": "1e400",
-        "missed_cycles": "1" + "0" * 400, "start_stamp": "{}", "tick_time_histogram_ms": "{}",
-    }  # fmt: skip
-    said(told).write(folder / "bag")
-    return folder / "bag"
-
-
-def wide_values(folder: Path) -> Path:
-    """Many nodes say a little text each that would become many objects: 1 GiB of them in all."""
-    bag = simple_bag()
-    text = f"[{'[],' * 350_000}[]]"
-    for node in range(40):
-        pairs = [KeyValue(key="whatever", value=text)]
-        status = DiagnosticStatus(level=bytes([0]), name=f"n{node}: loop", values=pairs)
-        bag.add("/diagnostics", 1 + node, DiagnosticArray(status=[status]))
-    bag.write(folder / "bag")
-    return folder / "bag"
+DEEP_VALUES = dict.fromkeys(("settings", "robot", "plant_mismatch", "predictions"), "[" * 200_000)
+WRONG_VALUES = {
+    "settings": "[1]", "robot": '{"length": "x", "name": [], "sensors": 5}', "loads": "5",
+    "plant_mismatch": '{"a": "b"}', "predictions": "[]", "rejections": "[1]",
+    "true_parameters": "5", "plant_errors": '{"bending_factor": NaN}', "payload": "1e400",
+    "missed_cycles": "1" + "0" * 400, "start_stamp": "{}", "tick_time_histogram_ms": "{}",
+}  # fmt: skip
+# a little text of each of many nodes, which would become 1 GiB of objects
+WIDE_VALUES = {"whatever": f"[{'[],' * 350_000}[]]"}, [f"n{number}" for number in range(40)]
 
 
 def other_type(folder: Path) -> Path:
     """A text on the topic of poses."""
-    with Writer(folder / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        store = get_typestore(Stores.ROS2_JAZZY)
-        for topic in ("/mocap/tip/pose", "/safety/state", "/diagnostics", "/estimate/rod"):
-            made = writer.add_connection(topic, "std_msgs/msg/String", typestore=store)
-            writer.write(made, 1, b"\x00\x01\x00\x00\x02\x00\x00\x00a\x00")
-    return folder / "bag"
+    topics = ("/mocap/tip/pose", "/safety/state", "/diagnostics", "/estimate/rod")
+    text = "std_msgs/msg/String", 1, b"\x00\x01\x00\x00\x02\x00\x00\x00a\x00"
+    return write_with_rosbags(folder / "bag", [(topic, *text) for topic in topics])
 
 
 @pytest.mark.parametrize(
@@ -418,17 +393,17 @@ def other_type(folder: Path) -> Path:
         (endless_views, "topics is not a table"),
         (computed_column, "messages has computed columns"),
         (nulls, "does not say what 2 of its messages are"),
-        (aliases, ""),
-        (deep_metadata, ""),
-        (metadata_of_elsewhere, ""),
+        (metadata("\n".join(ALIASES)), ""),
+        (metadata("[" * 200_000), ""),
+        (metadata(yaml.safe_dump({"rosbag2_bagfile_information": ELSEWHERE})), ""),
         (metadata_pipe, ""),
         (pipe, "no .mcap or .db3 file"),
         (endless_device, "no .mcap or .db3 file"),
         (odd_system("[" * 200_000), ""),
         (odd_system('{"deaths": [5, {"node": []}], "error": [1e400]}'), ""),
-        (deep_values, "left out what simulator said of itself: settings"),
-        (wrong_values, "left out what simulator said of itself: "),
-        (wide_values, "of themselves, allowed are 4194304"),
+        (said(DEEP_VALUES), "left out what simulator said of itself: settings"),
+        (said(WRONG_VALUES), "left out what simulator said of itself: "),
+        (said(*WIDE_VALUES), "of themselves, allowed are 4194304"),
         (other_type, "left out 1 of the messages"),
     ],
 )
@@ -455,8 +430,8 @@ def test_a_report_of_what_is_too_large_too_deep_or_no_bag_is_a_line(
 def test_nothing_that_a_bag_says_is_an_order_for_the_terminal(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(report, "draw_figures", lambda *_: [])
     order = "\x1b]0;title\x07\x1b[31m\x9b2J"
-    said({"reference": order, "mode": order, "loads": json.dumps([order])}).write(tmp_path / "bag")
-    assert cli.main(["report", str(tmp_path / "bag")]) in (0, 1)
+    bag = said({"reference": order, "mode": order, "loads": json.dumps([order])})(tmp_path)
+    assert cli.main(["report", str(bag)]) in (0, 1)
     assert cli.main(["report", f"{tmp_path}/{order}"]) == 2
     told = capsys.readouterr()
     assert not {"\x1b]", "\x07", "\x9b"} & {*told.out, *told.err}
@@ -489,30 +464,16 @@ def test_the_file_that_a_bag_names_is_not_written(tmp_path, capsys):
     assert not target.exists()
 
 
-@pytest.mark.parametrize(
-    ("address", "line"),
-    [
-        ("tcp://127.0.0.1:8786", ""),
-        ("tcp://[::1]:8786", ""),
-        ("tcp://localhost:8786", ""),
-        ("tls://head.example:8786", ""),
-        ("tcp://head.example:8786", "without TLS"),
-        ("tcp://127.0.0.1.example:8786", "without TLS"),
-        ("tcp://0.0.0.0:8786", "without TLS"),
-        ("tcp://user@192.168.1.2:8786", "without TLS"),
-        ("head.example:8786", "must be tls://HOST:PORT"),
-        ("ucx://127.0.0.1:8786", "must be tls://HOST:PORT"),
-        ("tcp://127.0.0.1:x", "must be tls://HOST:PORT"),
-    ],
-)
-def test_a_scheduler_on_another_machine_is_reached_by_tls_alone(address, line):
-    if line:
-        with pytest.raises(UserError, match=line):
+def test_a_scheduler_on_another_machine_is_reached_by_tls_alone():
+    for address in ("tcp://127.0.0.1", "tcp://[::1]", "tcp://localhost", "tls://head.example"):
+        refuse_open_address(f"{address}:8786", insecure=False)
+    for host in ("head.example", "127.0.0.1.example", "0.0.0.0", "user@192.168.1.2"):
+        with pytest.raises(UserError, match="without TLS"):
+            refuse_open_address(f"tcp://{host}:8786", insecure=False)
+        refuse_open_address(f"tcp://{host}:8786", insecure=True)
+    for address in ("head.example:8786", "ucx://127.0.0.1:8786", "tcp://127.0.0.1:x"):
+        with pytest.raises(UserError, match="must be tls://HOST:PORT"):
             refuse_open_address(address, insecure=False)
-    else:
-        refuse_open_address(address, insecure=False)
-    if "without" in line:
-        refuse_open_address(address, insecure=True)
 
 
 def npz(path: Path, header: bytes, size: int) -> Path:

@@ -9,8 +9,6 @@ from softcr_models.identification.identifiable import names_of, parameters_of, w
 from softcr_models.identification.measured_groups import TIP_POSITION, groups_of
 from softcr_models.identification.rod_identification import (
     Recording,
-    _Rests,
-    _steady_sensitivities,
     at_rest,
     identify_lag,
     identify_motion,
@@ -69,34 +67,20 @@ def test_names_and_values_go_round():
     truth = hidden_robot(ROBOT)
     values = parameters_of(truth, NAMES)
     assert with_parameters(ROBOT, NAMES, values.tolist()) == truth
-    assert values / parameters_of(ROBOT, NAMES) == pytest.approx(
-        [1.01, 1.10, 0.93, 1.06, 1.30, 0.95, 0.95]
-    )
+    factors = [1.01, 1.10, 0.93, 1.06, 1.30, 0.95, 0.95]
+    assert values / parameters_of(ROBOT, NAMES) == pytest.approx(factors)
 
 
-def test_sensitivities_are_differences_of_the_steady_states():
-    logarithms = np.log(parameters_of(ROBOT, STATIC_PARAMETERS))
-    groups = fitted(ROBOT)
-    rests = _Rests(FEW[:4], INTERVALS)
-    found = _steady_sensitivities(ROBOT, STATIC_PARAMETERS, logarithms, groups, rests)
-
-    def seen(logarithms):
-        robot = with_parameters(ROBOT, STATIC_PARAMETERS, np.exp(logarithms))
-        return stacked(groups, at_rest(robot, FEW[:4], groups, INTERVALS)[0])
-
-    for column, unit in enumerate(1e-4 * np.eye(4)):
-        up, down = seen(logarithms + unit), seen(logarithms - unit)
-        expected = (up - down) / 2e-4
-        assert found[..., column] == pytest.approx(expected, abs=2e-4 * np.abs(expected).max())
-
-
-def test_statics_without_noise_give_the_truth():
+def test_statics_without_noise_give_the_truth_and_what_is_not_excited_is_told():
+    """At rest without pressure an upright rod hardly bends: its bending says nothing."""
     truth = hidden_robot(ROBOT)
     fit = identify_static(ROBOT, recorded(truth, FEW), INTERVALS)
     assert fit.values == pytest.approx(parameters_of(truth, STATIC_PARAMETERS), rel=1e-6)
     assert fit.robot.length == pytest.approx(truth.length)
     assert fit.evaluations < 30
     assert fit.not_excited == ()
+    still = recorded(ROBOT, np.zeros((6, 3)), noise=1e-4)
+    assert "bending_compliance" in identify_static(ROBOT, still, INTERVALS).not_excited
 
 
 ARM = load_robot("two_segments")
@@ -187,13 +171,6 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
     assert np.mean(inside) > 0.75  # of 24; 95 % is promised
 
 
-def test_what_is_not_excited_is_told():
-    """At rest without pressure an upright rod hardly bends: its bending says nothing."""
-    still = np.zeros((6, 3))
-    fit = identify_static(ROBOT, recorded(ROBOT, still, noise=1e-4), INTERVALS)
-    assert "bending_compliance" in fit.not_excited
-
-
 def test_damping_from_a_motion():
     truth = with_parameters(ROBOT, (DAMPING,), (0.0065,))
     times = np.arange(60)[:, None] / 70
@@ -205,19 +182,17 @@ def test_damping_from_a_motion():
     assert fit.robot.relaxation_times[:3] == ROBOT.relaxation_times[:3]
 
 
-def test_the_lag_from_commands_and_pressures():
-    truth = with_parameters(ROBOT, LAG_PARAMETERS, (9.5, 10.1))
+def lag_of(gain, pole):
+    """What is identified of commands and the pressures that follow them."""
+    truth = with_parameters(ROBOT, LAG_PARAMETERS, (gain, pole))
     commands = np.random.default_rng(0).uniform(0.0, 1e5, (40, 3)).repeat(5, axis=0)
     pressures = truth.pressure_lag.trajectory(np.zeros(3), commands[None], 1 / 70)[0]
-    fit = identify_lag(ROBOT, commands, pressures, 1 / 70)
-    assert fit.values == pytest.approx([9.5, 10.1], rel=1e-6)
+    return identify_lag(ROBOT, commands, pressures, 1 / 70)
 
 
-def test_what_runs_to_the_farthest_allowed_is_not_called_found():
-    truth = with_parameters(ROBOT, LAG_PARAMETERS, (88.0, 88.0))
-    commands = np.random.default_rng(0).uniform(0.0, 1e5, (40, 3)).repeat(5, axis=0)
-    pressures = truth.pressure_lag.trajectory(np.zeros(3), commands[None], 1 / 70)[0]
-    fit = identify_lag(ROBOT, commands, pressures, 1 / 70)
+def test_a_lag_is_found_but_not_called_so_where_it_runs_to_the_farthest_allowed():
+    assert lag_of(9.5, 10.1).values == pytest.approx([9.5, 10.1], rel=1e-6)
+    fit = lag_of(88.0, 88.0)
     assert fit.values.max() == pytest.approx(4.0 * 11.0, rel=0.02)
     assert fit.not_excited
 

@@ -63,10 +63,6 @@ def quiet():
     return Console(width=118, record=True)
 
 
-def nobody(name, output):
-    """Nobody observes."""
-
-
 def write_csv(path, recording, times=None, commands=None, kind="pressure", groups=None, more=None):
     columns = {f"{kind}_{i + 1}": each for i, each in enumerate(recording.inputs.T)}
     for group in groups or GROUPS:
@@ -175,7 +171,9 @@ def bag(tmp_path_factory):
     moving = (times > 1.2) & (times < 3.2)
     commands[moving, 0] = 3e4 * np.sin(np.pi * (times[moving] - 1.2)) ** 2
     path = tmp_path_factory.mktemp("bags") / "recorded"
-    run_blocks(open_loop(robot, plant, commands, len(times), 1 / PERIOD, 0), nobody, bag=path)
+    run_blocks(
+        open_loop(robot, plant, commands, len(times), 1 / PERIOD, 0), lambda *_: None, bag=path
+    )
     return path
 
 
@@ -202,25 +200,24 @@ def test_a_bag_s_csv_file_gives_what_the_bag_gives(bag, tmp_path):
         np.testing.assert_allclose(ours.values, theirs.values, rtol=0.0, atol=1e-12)
 
 
-def test_rests_and_motions_are_told_apart():
-    """Half a second of calm is no configuration; a motion begins where it was calm."""
-    calm, swing = np.zeros(140), np.sin(2 * np.pi * np.arange(210) / 70)
-    x = np.concatenate([calm, swing, calm[:35], swing, calm])
+def swung(x, noise=0.0):
+    """Samples of a tip that moves along x by 30 mm."""
     tips = 0.03 * np.stack([x, 0 * x, 0 * x], axis=1)
-    noise = 1e-4 * np.random.default_rng(0).standard_normal(tips.shape)
-    recording = Recording(np.full((len(x), 1), 2e4), {TIP_POSITION: tips + noise}, PERIOD)
-    samples = Samples("here", np.arange(len(x)), recording, None)
+    tips += noise * np.random.default_rng(0).standard_normal(tips.shape)
+    recording = Recording(np.full((len(x), 1), 2e4), {TIP_POSITION: tips}, PERIOD)
+    return Samples("here", np.arange(len(x)), recording, None)
+
+
+def test_rests_and_motions_are_told_apart():
+    """Half a second of calm is no configuration; a motion begins where it was calm, and one that
+    did not is judged once it has run in."""
+    calm, swing = np.zeros(140), np.sin(2 * np.pi * np.arange(210) / 70)
+    samples = swung(np.concatenate([calm, swing, calm[:35], swing, calm]), 1e-4)
     found = rests(samples)
     assert found.outputs[TIP_POSITION] == pytest.approx(np.zeros((2, 3)), abs=5e-5)
     assert 110 < longest_motion(samples).stamps[0] <= 140
     assert longest_motion(samples.part(0, 140)) is None
-
-
-def test_a_motion_that_did_not_begin_at_rest_is_judged_once_it_has_run_in():
-    x = 0.03 * np.sin(2 * np.pi * np.arange(700) / 70)
-    tips = np.stack([x, 0 * x, 0 * x], axis=1)
-    recording = Recording(np.full((700, 1), 2e4), {TIP_POSITION: tips}, PERIOD)
-    samples = Samples("here", np.arange(700), recording, None)
+    samples = swung(np.sin(2 * np.pi * np.arange(700) / 70))
     found = longest_motion(samples)
     assert (len(found), found.recording.run_in) == (700, 280)
     assert longest_motion(samples.part(0, 400)) is None
@@ -324,24 +321,24 @@ def test_a_tendon_arm_at_rest_moves_by_tensions_alone():
     assert len(rests(moving)) == 0
 
 
-def test_a_bag_without_any_output_is_one_line(tmp_path):
+def test_recordings_that_cannot_be_used_are_one_line(bag, motion, tmp_path):
+    with pytest.raises(UserError, match=r"actuators .*, but four_chambers has east, north"):
+        read_bag(bag, load_robot("four_chambers"))
     made = OfflineBag()
     for stamp in (10, 20):
         message = pressures_to_message(np.zeros(CHAMBERS), ROBOT.chamber_names, stamp)
         made.add("pressure/state", stamp, message)
     made.write(tmp_path / "bag")
-    with pytest.raises(UserError, match="no message on topic mocap/tip/pose or mocap"):
-        read_material([tmp_path / "bag"], ROBOT)
-
-
-def test_a_time_that_does_not_grow_and_too_few_rows_are_one_line(motion, tmp_path):
     times, _, recording = motion
-    for told, seen, says in (
-        (times[::-1], recording, "column time must grow"),
-        (times[:9], recording.rows(slice(9)), "never recorded together for 1 s"),
+    backward = write_csv(tmp_path / "backward.csv", recording, times[::-1])
+    few = write_csv(tmp_path / "few.csv", recording.rows(slice(9)), times[:9])
+    for path, says in (
+        (tmp_path / "bag", "no message on topic mocap/tip/pose or mocap"),
+        (backward, "column time must grow"),
+        (few, "never recorded together for 1 s"),
     ):
         with pytest.raises(UserError, match=says):
-            read_material([write_csv(tmp_path / "wrong.csv", seen, told)], ROBOT)
+            read_material([path], ROBOT)
 
 
 def test_the_command_explains_the_columns_and_needs_a_recording(
@@ -496,8 +493,3 @@ def test_positions_alone_and_markers_on_the_body_are_enough(tmp_path, robot, nam
         assert one.value == pytest.approx(right, rel=2.0 * one.width)
     assert {each.group.name for each in found.misfits} == names
     assert max(each.residual for each in found.misfits) < 2e-5
-
-
-def test_a_bag_of_another_robot_is_one_line(bag):
-    with pytest.raises(UserError, match=r"actuators .*, but four_chambers has east, north"):
-        read_bag(bag, load_robot("four_chambers"))

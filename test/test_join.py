@@ -1,6 +1,8 @@
-"""Which samples belong to one tick: by stamp, by arrival, of sensors that keep their own time."""
+"""Which samples belong to one tick, whatever comes when: by stamp, by arrival, of sensors that keep
+their own time."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,9 +13,9 @@ from scipy.spatial.transform import Rotation
 from softcr_estimation.estimator import EstimatorBlock
 from softcr_models import CosseratRod, load_robot
 from softcr_runtime.blocks.block import Input
-from softcr_runtime.blocks.join import Join
+from softcr_runtime.blocks.join import MOST_WAITING, Join, ticks
 from softcr_runtime.blocks.sample import Sample
-from softcr_runtime.blocks.tick_grid import LONGEST_HOLE, Resampler, TickGrid
+from softcr_runtime.blocks.tick_grid import LONGEST_HOLE, Resampler
 from softcr_runtime.blocks.values import Pose, blended_poses
 
 PRESSURES, POSES = "pressure/state", "mocap/tip/pose"
@@ -21,6 +23,8 @@ PERIOD = 1 / 70
 TICK = round(1e9 * PERIOD)  # [ns]
 PATIENCE = 2.5 * PERIOD
 START = 1_700_000_000 * 10**9  # [ns]
+STEP = 10_000_000  # of ticks whose moments do not matter [ns]
+TOPICS = ("lead", "same", "newest", "latest", "all")
 
 
 def played(join, samples):
@@ -44,12 +48,12 @@ def played(join, samples):
 # --- one stamp ----------------------------------------------------------------------------------
 
 
-def letter(topic, stamp, received, value=None):
-    return Sample(topic, stamp, value, received)
+def sample(topic, tick, received=0.0):
+    return Sample(topic, tick * STEP, (topic, tick), received)
 
 
-def joined(*inputs, keep="every"):
-    return Join((Input(PRESSURES, "lead"), *inputs), keep, PERIOD)
+def join_of(*inputs, keep="every"):
+    return Join(inputs, keep, 1e-9 * STEP)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(-0.01, 0.03)), min_size=1, max_size=20))
@@ -57,10 +61,10 @@ def joined(*inputs, keep="every"):
 def test_a_partner_is_waited_for_as_long_as_patience_lasts(cycles):
     patience, samples = 0.007, []
     for number, (there, delay) in enumerate(cycles, start=1):
-        samples.append(letter(PRESSURES, number, 0.1 * number))
+        samples.append(Sample(PRESSURES, number, None, 0.1 * number))
         if there:
-            samples.append(letter(POSES, number, 0.1 * number + delay))
-    join = joined(Input(POSES, needed=False, patience=patience))
+            samples.append(Sample(POSES, number, None, 0.1 * number + delay))
+    join = join_of(Input(PRESSURES, "lead"), Input(POSES, needed=False, patience=patience))
     ticks = played(join, samples)
     assert [tick.stamp for tick in ticks] == list(range(1, len(cycles) + 1))
     paired = [POSES in tick.samples for tick in ticks]
@@ -73,6 +77,138 @@ def test_a_partner_is_waited_for_as_long_as_patience_lasts(cycles):
         came = 0.1 * tick.stamp + (max(delay, 0.0) if pair else patience)
         # waiting ends, too, when a later pose tells that this one is lost
         assert tick.received == pytest.approx(came) or (not pair and tick.received < came)
+
+
+@st.composite
+def arrivals(draw):
+    """Samples of all topics: some lost, in the order of stamps within a topic, mixed at will."""
+    queues = {
+        topic: [k for k in range(1, 15) if draw(st.booleans()) or topic == "lead"]
+        for topic in TOPICS
+    }
+    order = []
+    while any(queues.values()):
+        topic = draw(st.sampled_from([name for name, queue in queues.items() if queue]))
+        order.append((topic, queues[topic].pop(0)))
+    return order
+
+
+@given(arrivals(), st.sampled_from(["every", "newest"]))
+def test_ticks_come_in_order_and_each_sample_serves_as_its_rule_says(order, keep):
+    join = join_of(
+        Input("lead", "lead"),
+        Input("same", "same"),
+        Input("newest", "newest", needed=False),
+        Input("latest", "latest", needed=False),
+        Input("all", "all", needed=False),
+        keep=keep,
+    )
+    made, heard, put = [], [], []
+    for topic, tick in order:
+        join.put(sample(topic, tick))
+        put.append((topic, tick))
+        for each in ticks(join, 0.0):
+            made.append(each)
+            heard.append(list(put))
+    stamps = [each.stamp for each in made]
+    assert stamps == sorted(set(stamps))
+    used = Counter()
+    for each, known in zip(made, heard, strict=True):
+        assert each.samples["lead"].stamp == each.samples["same"].stamp == each.stamp
+        used.update(("newest", s.stamp) for s in [each.samples.get("newest")] if s)
+        used.update(("all", s.stamp) for s in each.samples["all"])
+        latest = [tick for topic, tick in known if topic == "latest"]
+        assert ("latest" in each.samples) == bool(latest)
+        if latest:
+            assert each.samples["latest"].stamp == latest[-1] * STEP
+    assert not used or max(used.values()) == 1
+    if keep == "every":
+        both = {k for t, k in order if t == "lead"} & {k for t, k in order if t == "same"}
+        assert stamps == [k * STEP for k in sorted(both)]
+
+
+def test_a_partner_that_later_ones_have_overtaken_is_not_waited_for():
+    join = join_of(Input("lead", "lead"), Input("eye", "same", needed=False, patience=9.0))
+    join.put(sample("lead", 5))
+    join.put(sample("eye", 6))
+    assert join.take(0.0).samples.keys() == {"lead"}
+    join.put(sample("lead", 6))
+    assert join.take(0.0).samples["eye"].stamp == 6 * STEP
+
+
+def test_the_newest_complete_tick_wins_and_what_it_overtakes_is_counted():
+    join = join_of(Input("lead", "lead"), Input("wish", "same"), keep="newest")
+    for tick in (1, 2, 3):
+        join.put(sample("lead", tick))
+    for tick in (1, 2):
+        join.put(sample("wish", tick))
+    assert join.take(0.0).stamp == 2 * STEP
+    assert join.dropped == {
+        ("lead", "a newer tick was complete"): 1, ("wish", "came after its cycle"): 1,
+    }  # fmt: skip
+    join.put(sample("wish", 3))
+    assert join.take(0.0).stamp == 3 * STEP
+
+
+def test_an_answer_is_to_the_tick_before():
+    join = join_of(Input("clock", "lead"), Input("command", "answer", needed=False, patience=2.0))
+    join.put(sample("clock", 1))
+    assert "command" not in join.take(0.0).samples  # nothing was asked yet
+    join.put(sample("clock", 2))
+    assert join.take(0.0) is None
+    join.put(sample("command", 1))
+    assert join.take(0.0).samples["command"].stamp == STEP
+
+
+def test_a_needed_bystander_keeps_everybody_waiting():
+    join = join_of(Input("lead", "lead"), Input("setpoint", "latest"))
+    join.put(sample("lead", 1))
+    assert join.take(math.inf) is None
+    join.put(sample("setpoint", 1))
+    assert join.take(0.0).stamp == STEP
+
+
+@given(st.lists(st.integers(1, 4 * 10**6), min_size=2, max_size=60))
+def test_a_resampled_lead_is_what_a_resampler_makes_of_it(steps):
+    stamps = np.cumsum(np.array(steps) * 10).tolist()
+    samples = [Sample("lead", int(t), np.array([1e-9 * t]), 0.0) for t in stamps]
+    join = join_of(Input("lead", "lead", resampled=True))
+    made = []
+    for each in samples:
+        join.put(each)
+        made += [(tick.stamp, float(tick.samples["lead"].value[0])) for tick in ticks(join, 0.0)]
+    plain = Resampler(1e-9 * STEP)
+    expected = [(s.stamp, float(s.value[0])) for each in samples for s in plain.add(each)]
+    assert made == expected
+    assert all(stamp % STEP == 0 for stamp, _ in made)
+    assert all(value == pytest.approx(1e-9 * stamp, abs=1e-12) for stamp, value in made)
+
+
+def test_forgotten_is_forgotten():
+    join = join_of(Input("lead", "lead"), Input("same", "same"), Input("all", "all", needed=False))
+    for topic in ("lead", "all"):
+        join.put(sample(topic, 1))
+    join.forget()
+    join.put(sample("same", 1))
+    assert join.take(math.inf) is None
+    join.put(sample("lead", 2))
+    join.put(sample("same", 2))
+    assert join.take(0.0).samples["all"] == ()
+
+
+def test_no_more_than_some_wait():
+    join = join_of(Input("lead", "lead"), Input("same", "same"))
+    for tick in range(1, MOST_WAITING + 4):
+        join.put(sample("lead", tick))
+    assert join.dropped == {("lead", "too many were waiting"): 3}
+    join.put(sample("same", 4))
+    assert join.take(0.0).stamp == 4 * STEP
+
+
+@pytest.mark.parametrize("inputs", [(), (Input("a", "lead"), Input("b", "lead"))])
+def test_exactly_one_input_leads(inputs):
+    with pytest.raises(ValueError, match=f"{len(inputs)} of them lead, must be one"):
+        join_of(*inputs)
 
 
 # --- poses at 120, pressures at 200, ticks at 70 Hz ---------------------------------------------
@@ -182,12 +318,6 @@ def test_a_resampler_tells_every_tick_once_and_bridges_no_long_hole(steps, begin
     }
     expected |= {int(stamps[0])} if stamps[0] % TICK == 0 else set()
     assert told == sorted(expected)
-
-
-def test_nodes_of_one_rate_have_the_same_ticks():
-    one, other = TickGrid(PERIOD), TickGrid(PERIOD)
-    later = list(other.after(START + TICK, START + 10**9))
-    assert list(one.after(START, START + 10**9))[1:] == later
 
 
 def test_a_blended_pose_begins_and_ends_at_the_two_and_is_rigid():

@@ -204,27 +204,25 @@ def test_preview_is_the_least_squares_optimum_of_known_disturbances():
     np.testing.assert_allclose(first, optimum, atol=1e-6)
 
 
+def gains_of(transition, input_matrix):
+    model = identified([linear_trial(1)], Lift(0), 0.0, 0.1)
+    changes = {"transition": transition, "input_matrix": input_matrix}
+    return Gains.of(dataclasses.replace(model, **changes), Weights())
+
+
 @pytest.mark.parametrize("eigenvalue", [1.0, 1.01, 1.5, -3.0, 100.0])
 @pytest.mark.parametrize("rotated", [False, True])
 def test_what_cannot_be_stabilised_is_refused(eigenvalue, rotated):
     """A mode that grows or stays, and that no input reaches. Which of these scipy's solver itself
     refuses depends on the processor; no gain may come of any."""
-    grown = identified([linear_trial(1)], Lift(0), 0.0, 0.1)
     turn = np.array([[0.8, 0.6], [-0.6, 0.8]]) if rotated else np.eye(2)
-    transition = turn @ np.diag([eigenvalue, 0.5]) @ turn.T
-    input_matrix = turn @ np.array([[0.0] * 3, [1.0] * 3])
-    runaway = dataclasses.replace(grown, transition=transition, input_matrix=input_matrix)
     with pytest.raises(UserError, match="no stabilising gain"):
-        Gains.of(runaway, Weights())
+        gains_of(turn @ np.diag([eigenvalue, 0.5]) @ turn.T, turn @ [[0.0] * 3, [1.0] * 3])
 
 
 def test_what_grows_and_can_be_stabilised_is():
-    grown = identified([linear_trial(1)], Lift(0), 0.0, 0.1)
-    held = dataclasses.replace(
-        grown, transition=np.diag([1.5, 0.5]), input_matrix=np.array([[0.1] * 3, [1.0] * 3])
-    )
-    gains = Gains.of(held, Weights())
-    assert abs(linalg.eigvals(held.transition - held.input_matrix @ gains.feedback)).max() < 1.0
+    a, b = np.diag([1.5, 0.5]), np.array([[0.1] * 3, [1.0] * 3])
+    assert abs(linalg.eigvals(a - b @ gains_of(a, b).feedback)).max() < 1.0
 
 
 class Curve:

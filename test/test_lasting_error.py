@@ -43,13 +43,10 @@ def test_what_may_be_missed_is_as_large_as_the_deviation_of_the_mean(count):
     assert np.mean(found) == pytest.approx(1.4 * means.std(), rel=0.1)
 
 
-def test_a_constant_error_is_found_in_size_and_direction():
+def test_a_constant_error_is_found_in_size_and_direction_and_one_that_swings_by_its_mean_square():
     error = np.array([1e-4, -2e-4, 0.5e-4])
     found = of(error + noises(2000, 1))
     np.testing.assert_allclose(found, np.outer(error, error), atol=0.25 * NOISE**2)
-
-
-def test_an_error_that_swings_counts_by_its_mean_square():
     phase = 2.0 * np.pi * np.arange(2000) / 70.0
     error = 3e-4 * np.column_stack((np.sin(phase), np.zeros(2000), np.cos(phase)))
     found = of(error + noises(2000, 2))

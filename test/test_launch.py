@@ -30,8 +30,8 @@ LIGHT = (
 
 
 def description_of(system):
-    path = ROOT / "launch" / f"{system}.launch.py"
-    spec = importlib.util.spec_from_file_location(f"{system}_launch", path)
+    name = f"{system}_launch"
+    spec = importlib.util.spec_from_file_location(name, ROOT / "launch" / f"{system}.launch.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.generate_launch_description()
@@ -64,13 +64,10 @@ def test_the_launch_arguments_are_the_options_of_softcr_up(system, kind):
     assert arguments == {*kind.model_fields, *OWN} - {"roles", "virtual"}
 
 
-def test_what_is_chosen_becomes_the_words_of_softcr_up():
+def test_what_is_chosen_becomes_the_words_of_softcr_up_and_defaults_are_left_to_it():
     words = words_of("simulation", duration="7", seed="5", args="--plant.mass 2", results="here")
     assert words[:5] == [sys.executable, "-m", "softcr_tools.cli", "up", "simulation"]
     assert words[5:] == [*("--results=here", "--duration=7", "--seed=5", "--plant.mass", "2")]
-
-
-def test_defaults_are_left_to_softcr_up():
     assert words_of("simulation")[5:] == ["--results=results/sim"]
     texts = {name: str(value) for name, value in SimulationOptions().model_dump().items()}
     texts = {n: text for n, text in texts.items() if n not in ("roles", "virtual")}
@@ -139,13 +136,10 @@ def test_a_run_ends_well_whose_launch_was_killed(tmp_path):
 
 
 def test_a_wrong_argument_is_told_in_one_line_and_starts_nothing(tmp_path):
-    with Launched(
-        "simulation.launch.py", tmp_path / "results", "args:=--controller.population 3"
-    ) as launch:
+    wrong = "args:=--controller.population 3"
+    with Launched("simulation.launch.py", tmp_path / "results", wrong) as launch:
         assert launch.exit_code() == 1
-    assert (
-        "(exit code 2): option controller.population = 3: must be a whole number from 8"
-        in launch.output
-    )
+    said = "(exit code 2): option controller.population = 3: must be a whole number from 8"
+    assert said in launch.output
     assert "Traceback" not in launch.output
     assert not list(tmp_path.glob("results/*"))

@@ -2,7 +2,8 @@
 
 import json
 import re
-import xml.etree.ElementTree as ElementTree
+from importlib import import_module
+from xml.etree import ElementTree
 
 import yaml
 
@@ -29,17 +30,14 @@ def number_in(topic: str, fields: list[str]) -> bool:
     kind = TOPICS[topic].message_class()
     for field in fields:
         name, index = re.fullmatch(r"(\w+)(\[\d+\])?", field).groups()
-        declared = kind.get_fields_and_field_types().get(name)
-        if declared is None:
-            return False
-        is_sequence = declared.startswith("sequence<")
-        if is_sequence != bool(index):
+        declared = kind.get_fields_and_field_types().get(name, "no such field")
+        if declared.startswith("sequence<") != bool(index):
             return False
         declared = declared.removeprefix("sequence<").removesuffix(">")
         if "/" not in declared:
             return field == fields[-1] and declared in ("double", "float", "int32", "uint32")
         package, name = declared.split("/")
-        kind = getattr(__import__(f"{package}.msg", fromlist=["msg"]), name)
+        kind = getattr(import_module(f"{package}.msg"), name)
     return False
 
 

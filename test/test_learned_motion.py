@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.controller_blocks import Asks, at_rest, block_of
 from kit.refusals import one_line
 
-from softcr_control.controller import ControllerBlock
 from softcr_control.predictive.learned_motion import LearnedMotion, shift_after
 from softcr_control.reference.block import ReferenceBlock, motion_of
 from softcr_models import load_robot
 from softcr_models.errors import UserError
 from softcr_runtime.bags.signals import BagSignals, NodeStatus, Signal
-from softcr_runtime.blocks.sample import Sample
-from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
+from softcr_runtime.blocks.values import ReferenceRows
 from softcr_runtime.settings.node_settings import setting_values
 from softcr_runtime.wire.messages import MessageError
 from softcr_runtime.wire.rod_clouds import (
@@ -89,46 +88,34 @@ def test_what_is_no_such_file_is_refused_in_one_line(tmp_path, content, said):
         LearnedMotion.load(tmp_path / "none.json")
 
 
-def test_the_shift_travels_beside_the_goal():
+def test_the_shift_travels_beside_the_goal_and_half_of_one_is_refused():
     tips, shift = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3) * 1e-3
     states = np.full((2, 72), np.nan)
-    for sent in (shift, None):
+    for sent in (None, shift):
         message = reference_cloud_message(states, None, tips, 5, PERIOD, shift=sent)
         told = reference_cloud_from_message(message, "reference/rod")
-        np.testing.assert_array_equal(told.tip_positions, tips)
         assert told.period == PERIOD
-        np.testing.assert_equal(told.shift, sent)
-        rows = ReferenceRows(5, PERIOD, None, tips, shift=sent)
-        message = reference_message(rows, None, 5, "base")
-        told = reference_from_message(message, "reference/output")
-        np.testing.assert_array_equal(told.tip_positions, tips)
-        np.testing.assert_equal(told.shift, sent)
-
-
-def test_half_a_shift_is_refused():
-    rows = ReferenceRows(5, PERIOD, None, np.zeros((2, 3)), shift=np.zeros((2, 3)))
-    message = reference_message(rows, None, 5, "base")
+        message = reference_message(
+            ReferenceRows(5, PERIOD, None, tips, shift=sent), None, 5, "base"
+        )
+        for each in (told, reference_from_message(message, "reference/output")):
+            np.testing.assert_array_equal(each.tip_positions, tips)
+            np.testing.assert_equal(each.shift, sent)
     message.fields = [field for field in message.fields if field.name != SHIFT[1]]
     with pytest.raises(MessageError, match="must be all of shift_x, shift_y, shift_z"):
         reference_from_message(message, "reference/output")
 
 
-def block_settings(block, **chosen):
-    return block.settings_of({"robot": "licher2025", **chosen})
-
-
 def test_the_reference_tells_what_was_learned_of_its_motion_alone(tmp_path):
-    path = tmp_path / "motion.json"
-    plain = block_settings(ReferenceBlock, reference="tip_circle", duration=0.5)
+    path, robot = tmp_path / "motion.json", load_robot("licher2025")
+    told = {"robot": "licher2025", "reference": "tip_circle", "duration": 0.5}
+    plain = ReferenceBlock.settings_of(told)
     shift = np.random.default_rng(2).normal(size=(80, 3))
     learned(shift, motion=motion_of(setting_values(plain))).save(path)
     settings = plain.model_copy(update={"learned": str(path)})
-    robot = load_robot("licher2025")
-    period = settings.period
-    block = ReferenceBlock(robot, settings)
-    (told,) = block.tick(0, {})
-    stamp = round(3 * period * 1e9)
-    (told,) = block.tick(stamp, {})
+    block, period = ReferenceBlock(robot, settings), settings.period
+    list(block.tick(0, {}))
+    (told,) = block.tick(round(3 * period * 1e9), {})
     rows = 3 * period + period * np.arange(len(told.value.tip_positions))
     expected = np.stack([np.interp(rows, PERIOD * np.arange(80), c) for c in shift.T], axis=1)
     np.testing.assert_allclose(told.value.shift, expected, atol=1e-7)
@@ -139,28 +126,13 @@ def test_the_reference_tells_what_was_learned_of_its_motion_alone(tmp_path):
 
 
 def test_a_controller_aims_beside_the_goal():
-    seen = []
-
-    class Controller:
-        def reset(self):
-            """Has nothing to forget."""
-
-        def command(self, observation):
-            seen.append(observation.reference.tip_positions)
-            return np.zeros(3)
-
-    robot = load_robot("licher2025")
-    settings = block_settings(ControllerBlock, controller="rod_mpc")
-    block = ControllerBlock(robot, settings, make=lambda context: Controller())
-    estimate = StateEstimate(block.model.equilibrium(np.zeros(3), block.model.nominal_parameters),
-                             {}, inputs=np.zeros(3))  # fmt: skip
+    controller = Asks()
+    block = block_of(lambda context: controller)
     tips, shift = np.arange(45.0).reshape(15, 3), np.full((15, 3), 0.25)
     for sent in (None, shift):
-        rows = ReferenceRows(0, settings.period, None, tips, shift=sent)
-        named = {"estimate/rod": estimate, "reference/rod": rows}
-        samples = {topic: Sample(topic, 0, value, 0.0) for topic, value in named.items()}
-        list(block.tick(0, samples))
-    np.testing.assert_array_equal(seen, [tips, tips + shift])
+        list(block.tick(0, at_rest(block, 0, tips=tips, shift=sent)))
+    aims = [each.reference.tip_positions for each in controller.seen]
+    np.testing.assert_array_equal(aims, [tips, tips + shift])
 
 
 def recorded(error, **settings):

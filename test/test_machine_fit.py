@@ -31,19 +31,22 @@ def wanted(**given):
     return at_any_rate(**given).told("plant", {"rate_hz": 70.0})
 
 
+def costing(monkeypatch, cost, cores=2.0):
+    """A machine of so many cores, on which the loop of options has a cost."""
+    monkeypatch.setattr(machine_fit, "loop_cost", cost)
+    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: cores)
+
+
 def machine(monkeypatch, cores=2.0, node=0.0, **periods):
     """One of so many cores on which ticks take so many periods; returns the lines that are told."""
 
     def cost(options):
         period = 1.0 / options.of("plant").get("rate_hz", 70.0)
-        ticks = {
-            name: TickCost(periods.get(name, 0.1) * PERIOD, period)
-            for name in ("simulator", "estimator", options.controller)
-        }
+        names = ("simulator", "estimator", options.controller)
+        ticks = {name: TickCost(periods.get(name, 0.1) * PERIOD, period) for name in names}
         return LoopCost(ticks, node * PERIOD)
 
-    monkeypatch.setattr(machine_fit, "loop_cost", cost)
-    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: cores)
+    costing(monkeypatch, cost, cores)
     return []
 
 
@@ -59,6 +62,8 @@ def test_a_nempc_that_nobody_asked_for_gives_way(monkeypatch):
     assert fit(asked_for, told) is asked_for
     assert told[-1].endswith("nempc answers every fourth estimate")
     assert fit(wanted(roles={"controller": {"population": 64}}), told).controller == "nempc"
+    # sub-steps that a robot needs are nobody's choice
+    assert fit(wanted(roles={"controller": {"substeps": 6}}), told).controller == "rod_mpc"
     told = machine(monkeypatch, nempc=1.5)  # every second estimate: the cheaper one is better
     assert fit(wanted(), told).controller == "rod_mpc"
     by_default = wanted()
@@ -84,8 +89,7 @@ def test_what_nobody_chose_gives_way_until_the_loop_keeps_up(monkeypatch):
         ticks = {"simulator": 0.3, "estimator": takes, options.controller: 0.2}
         return LoopCost({name: TickCost(t * PERIOD, PERIOD) for name, t in ticks.items()}, 0.0)
 
-    monkeypatch.setattr(machine_fit, "loop_cost", cost)
-    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 2.0)
+    costing(monkeypatch, cost)
     told, arm = [], {"robot": "three_segments", "duration": 1.0}
     found = fit(SimulationOptions(**arm), told)
     assert (found.controller, found.visuals) == ("rod_mpc", "off")
@@ -125,6 +129,9 @@ def test_a_simulation_on_few_cores_has_a_slower_rate_where_little_of_them_is_lef
     assert found.of("estimator")["substeps"] == 3
     assert "substeps" not in found.of("controller")
     assert any(line.startswith("rate 50 Hz in place of 70: ") for line in told[0].splitlines())
+    # those that were told keep their length
+    found = fit(at_any_rate(roles={"estimator": {"substeps": 4}}), told)
+    assert found.of("estimator")["substeps"] == 6  # of 3.3 ms, not of 3.6
     told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.06, rod_mpc=0.06)
     calm = fit(at_any_rate(controller="rod_mpc"), told)
     assert (calm.processes, calm.roles) == ("auto", {})
@@ -135,32 +142,20 @@ def test_a_simulation_on_few_cores_has_a_slower_rate_where_little_of_them_is_lef
     assert (found.of("plant")["rate_hz"], found.processes) == (50.0, "auto")
 
 
-def test_sub_steps_that_were_told_keep_their_length_at_a_slower_rate(monkeypatch):
-    told = machine(monkeypatch, cores=1.0, simulator=0.06, estimator=0.15, rod_mpc=0.1, nempc=1.0)
-    found = fit(at_any_rate(roles={"estimator": {"substeps": 4}}), told)
-    assert found.of("estimator")["substeps"] == 6  # of 3.3 ms, not of 3.6
-
-
 def test_parts_of_one_process_cost_fewer_messages_and_answer_every_estimate(monkeypatch):
     names = ("simulator", "estimator", "rod_mpc")
     ticks = dict.fromkeys(names, TickCost(0.06 * PERIOD, PERIOD))
     cost = LoopCost(ticks, node=0.1 * PERIOD, others=0.3)
-    monkeypatch.setattr(machine_fit, "loop_cost", lambda options: cost)
-    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 1.0)
+    costing(monkeypatch, lambda options: cost, cores=1.0)
     told = []
     for processes in ("each", "one"):
         fit(wanted(controller="rod_mpc", processes=processes, visuals="on"), told)
     assert told[0].endswith("the loop takes 0.8; rod_mpc answers every second estimate")
     assert told[1].endswith("the loop takes 0.7")
     slow = replace(cost, node=0.4 * PERIOD)
-    monkeypatch.setattr(machine_fit, "loop_cost", lambda options: slow)
+    costing(monkeypatch, lambda options: slow, cores=1.0)
     with pytest.raises(UserError, match="too slow: all together"):
         fit(wanted(controller="rod_mpc", processes="one"), [])
-
-
-def test_sub_steps_that_a_robot_needs_are_nobody_s_choice(monkeypatch):
-    told = machine(monkeypatch, nempc=2.5)
-    assert fit(wanted(roles={"controller": {"substeps": 6}}), told).controller == "rod_mpc"
 
 
 def test_cores_are_shared(monkeypatch):
@@ -177,7 +172,7 @@ def test_cores_are_shared(monkeypatch):
     assert both.fit(1.0).every == math.ceil(1.3 * 0.017 / (0.85 - 0.1) / PERIOD) == 3
 
 
-def test_a_controller_that_can_answer_with_less_does():
+def test_a_controller_that_can_answer_with_less_does(monkeypatch):
     ticks = {"nempc": TickCost(0.6 * PERIOD, PERIOD, threads=2)}
     cost = LoopCost(ticks, node=0.0, others=0.0, candidates=1000, least=128, share=0.5)
     whole, half, least = cost.fit(2.0), cost.fit(1.0), cost.fit(0.1)
@@ -187,14 +182,9 @@ def test_a_controller_that_can_answer_with_less_does():
     assert (whole.share, half.share) == (0.5, 0.425)
     assert (least.candidates, least.every) == (128, 3)
     assert not any(each.slow for each in (whole, half, least))
-
-
-def test_who_has_less_than_its_threads_computes_for_a_shorter_time(monkeypatch):
-    ticks = {"nempc": TickCost(0.6 * PERIOD, PERIOD, threads=2)}
-    cost = LoopCost(ticks, node=0.0, others=0.0, candidates=1000, least=128, share=0.5)
-    monkeypatch.setattr(machine_fit, "loop_cost", lambda _: cost)
+    # who has less than its threads computes for a shorter time
     for cores, given, budget in ((2.0, {}, None), (1.0, {}, 0.425), (1.0, {"budget": 0.3}, 0.3)):
-        monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda cores=cores: cores)
+        costing(monkeypatch, lambda _: cost, cores)
         found = fit(wanted(roles={"controller": given}), [])
         assert found.of("controller").get("budget") == budget
 
@@ -272,10 +262,7 @@ def test_the_loop_of_the_bench_is_timed_around_an_emulated_one(tmp_path, monkeyp
 def test_cores_are_counted_by_the_processor_s_time(monkeypatch, speed, cores):
     """A quota lets it go more slowly than the clock; more than the cores there are never counts."""
 
-    def processor_time(clock=time.perf_counter):
-        return speed * clock()
-
-    monkeypatch.setattr(free_cores.time, "thread_time", processor_time)
+    monkeypatch.setattr(free_cores.time, "thread_time", lambda: speed * time.perf_counter())
     assert cores_that_can_be_had() == cores
 
 
@@ -298,6 +285,5 @@ def test_a_nempc_with_time_for_hardly_more_than_the_fewest_gives_way(
         ticks = {options.controller: TickCost(takes * PERIOD, PERIOD, threads=2)}
         return LoopCost(ticks, 0.0, 0.0, 1000 * (takes > 0.5), least, share=0.5)
 
-    monkeypatch.setattr(machine_fit, "loop_cost", cost)
-    monkeypatch.setattr(machine_fit, "cores_that_can_be_had", lambda: 2.0)
+    costing(monkeypatch, cost)
     assert fit(wanted(), []).controller == controller  # it has time for 544 of 1000

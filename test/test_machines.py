@@ -46,9 +46,7 @@ def places(monkeypatch, tmp_path):
         ({}, f"tmp/softcr-{os.geteuid()}/softcr", True),
     ],
 )
-def test_the_cache_lies_in_the_first_folder_that_can_be_written(
-    places, tmp_path, capsys, named, where, warned
-):
+def test_the_cache_is_in_the_first_writable_folder(places, tmp_path, capsys, named, where, warned):
     (tmp_path / "tmp").mkdir()
     places(**named)
     assert kernel_cache.cache_home() == tmp_path / where

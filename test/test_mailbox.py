@@ -3,7 +3,6 @@
 import time
 from contextlib import contextmanager
 
-import pytest
 from kit.processes import TIMEOUT, Peer
 from rclpy.event_handler import SubscriptionEventCallbacks
 
@@ -27,7 +26,10 @@ def _inbox():
             kind, topic, lambda _: None, qos(topic), callback_group=NotExecuted(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
         )  # fmt: skip
-        read = _reading(topic)
+
+        def read(message, received, topic=topic):
+            return Sample(topic, from_stamp(message, topic), None, received)
+
         inbox.add(topic, subscription, read, wakes=topic == LOUD)
     inbox.open()
 
@@ -47,34 +49,19 @@ def _inbox():
         peer.close()
 
 
-def _reading(topic):
-    return lambda message, received: Sample(topic, from_stamp(message, topic), None, received)
-
-
-@pytest.fixture(scope="module")
-def inbox():
-    with _inbox() as made:
-        yield made
-
-
-def test_what_does_not_wake_is_brought_along_and_not_for_ever_left(inbox):
-    mail, send = inbox
-    while mail.get(0.1) is not None:
-        pass
-    for stamp in (2, 3, 4):
-        send(QUIET, stamp)
-    send(LOUD, 5)
-    came = [mail.get(TIMEOUT) for _ in range(4)]
-    assert {letter.stamp for letter in came} == {2, 3, 4, 5}
-    quiet = [letter.stamp for letter in came if letter.topic == QUIET]
-    assert quiet == [2, 3, 4]
-    send(QUIET, 6)
-    assert mail.get(TIMEOUT).stamp == 6  # nothing louder comes
-    assert mail.get(0.05) is None
-
-
-def test_a_closed_inbox_returns_at_once(inbox):
-    mail, _ = inbox
-    mail.close()
-    assert mail.get() is None
-    mail.open()
+def test_what_does_not_wake_is_brought_along_and_not_for_ever_left():
+    with _inbox() as (mail, send):
+        while mail.get(0.1) is not None:
+            pass
+        for stamp in (2, 3, 4):
+            send(QUIET, stamp)
+        send(LOUD, 5)
+        came = [mail.get(TIMEOUT) for _ in range(4)]
+        assert {letter.stamp for letter in came} == {2, 3, 4, 5}
+        quiet = [letter.stamp for letter in came if letter.topic == QUIET]
+        assert quiet == [2, 3, 4]
+        send(QUIET, 6)
+        assert mail.get(TIMEOUT).stamp == 6  # nothing louder comes
+        assert mail.get(0.05) is None
+        mail.close()  # a closed one returns at once
+        assert mail.get() is None

@@ -62,11 +62,6 @@ def _over_the_wire(message):
     return deserialize_message(serialize_message(message), type(message))
 
 
-def _out_of_a_bag(message, type_name):
-    """What rosbags makes of the same bytes."""
-    return get_typestore(Stores.ROS2_JAZZY).deserialize_cdr(serialize_message(message), type_name)
-
-
 def _poses(count, seed=0):
     rng = np.random.default_rng(seed)
     poses = np.tile(np.eye(4), (count, 1, 1))
@@ -81,10 +76,10 @@ def _rod_message(state=None, **changes):
     return rod_cloud_message(state, _poses(INTERVALS + 2), **arguments)
 
 
-def _reference_message(states=None, rows=4):
-    states = np.random.default_rng(3).normal(size=(rows, 72)) if states is None else states
+def _reference_message(rows=4, tips=None):
+    states = np.random.default_rng(3).normal(size=(rows, 72))
     poses = _poses(rows * 7).reshape(rows, 7, 4, 4)
-    tips = np.arange(3.0 * rows).reshape(rows, 3)
+    tips = np.arange(3.0 * rows).reshape(rows, 3) if tips is None else tips
     return reference_cloud_message(states, poses, tips, STAMP, 1 / 70)
 
 
@@ -113,9 +108,7 @@ def test_pressures_in_another_order_are_put_in_ours():
         (["a", "b", "b"], [1.0, 2.0, 3.0], "chambers"),
         ([], [], "chambers"),
         (["a", "b", "c"], [1.0, 2.0], "effort has 2 values, must have 3"),
-        (["a", "b", "c"], [], "effort has 0 values"),
         (["c", "b", "a"], [1.0, 2.0, math.nan], "effort of a = nan must be finite"),
-        (["a", "b", "c"], [1.0, math.inf, 3.0], "effort of b = inf must be finite"),
     ],
 )
 def test_pressures_that_do_not_fit_the_robot_are_refused(names, effort, what):
@@ -238,15 +231,10 @@ def _without_field(message, name):
     message.fields = [field for field in message.fields if field.name != name]
 
 
-def _renamed(message, old, new):
-    message.fields = copy.deepcopy(message.fields)
-    next(field for field in message.fields if field.name == old).name = new
-
-
-def _changed_field(message, **changes):
+def _changed_field(message, field="qx", **changes):
     message.fields = copy.deepcopy(message.fields)
     for name, value in changes.items():
-        setattr(message.fields[3], name, value)
+        setattr(next(each for each in message.fields if each.name == field), name, value)
 
 
 @pytest.mark.parametrize(
@@ -254,8 +242,8 @@ def _changed_field(message, **changes):
     [
         (lambda m: _without_field(m, "wy"), r"\['wy'\] are missing"),
         (lambda m: _without_field(m, "tip_mass_std"), "pairs NAME, NAME_std"),
-        (lambda m: _renamed(m, "tip_mass", "temperature"), "pairs NAME, NAME_std"),
-        (lambda m: _renamed(m, "y", "x"), "x must be there once"),
+        (lambda m: _changed_field(m, "tip_mass", name="temperature"), "pairs NAME, NAME_std"),
+        (lambda m: _changed_field(m, "y", name="x"), "x must be there once"),
         (lambda m: _changed_field(m, datatype=7), "one aligned FLOAT64"),
         (lambda m: _changed_field(m, count=2), "one aligned FLOAT64"),
         (lambda m: _changed_field(m, offset=4), "one aligned FLOAT64"),
@@ -295,10 +283,7 @@ def test_a_rod_of_other_intervals_is_refused_only_where_they_matter():
         (lambda: _rod_message(parameters={"bending_compliance": math.nan}), "finite"),
         (lambda: _rod_message(parameters={"tip_mass": 0.1}), "bending_compliance"),
         (lambda: _rod_message(np.zeros(84)), r"poses have shape \(1, 7, 4, 4\)"),
-        (
-            lambda: reference_cloud_message(np.zeros((2, 72)), None, np.zeros((3, 3)), STAMP, 0.1),
-            "tip positions",
-        ),
+        (lambda: _reference_message(rows=2, tips=np.zeros((3, 3))), "tip positions"),
     ],
 )
 def test_what_nobody_could_read_is_not_sent(send, what):
@@ -344,12 +329,12 @@ def test_diagnostics_round_trip_with_structured_values():
     message = diagnostics_to_message([report], STAMP)
     assert {v.key: v.value for v in message.status[0].values}["edges"] == '{"a": [1, 2.5]}'
     assert diagnostics_from_message(_over_the_wire(message)) == [report]
-    in_bag = _out_of_a_bag(message, "diagnostic_msgs/msg/DiagnosticArray")
+    # what rosbags makes of the same bytes
+    kind, store = "diagnostic_msgs/msg/DiagnosticArray", get_typestore(Stores.ROS2_JAZZY)
+    in_bag = store.deserialize_cdr(serialize_message(message), kind)
     assert diagnostics_from_message(in_bag) == [report]
-
-
-def test_a_number_that_json_does_not_know_survives():
-    report = DiagnosticReport("n: loop", 0, "", "", {"p50_ms": math.nan})
+    # a number that JSON does not know
+    report.values["p50_ms"] = math.nan
     (decoded,) = diagnostics_from_message(diagnostics_to_message([report], STAMP))
     assert math.isnan(decoded.values["p50_ms"])
 
@@ -428,9 +413,8 @@ print(len(seen))
 
 def test_a_reader_that_gets_no_time_misses_nothing_in_lockstep():
     environment = os.environ | {"ROS_DOMAIN_ID": fresh_domain()}
-    reader = subprocess.Popen(
-        [sys.executable, "-c", STARVED_READER], env=environment, stdout=subprocess.PIPE, text=True
-    )
+    command, pipe = [sys.executable, "-c", STARVED_READER], subprocess.PIPE
+    reader = subprocess.Popen(command, env=environment, stdout=pipe, text=True)
     writer = Peer("writer", lockstep=True, domain_id=int(environment["ROS_DOMAIN_ID"]))
     publisher = writer.publisher("pressure/state")
     try:

@@ -69,9 +69,6 @@ def test_after_any_sequence_of_faults_poses_are_sound_and_come_back(faults):
     assert np.abs([pose.pose[:3, 3] - [0, 0, 0.158] for pose in stage.poses]).max() < 0.051
 
 
-# --- time ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("skew", [0.0, 4e-5])
 def test_poses_carry_the_moment_of_exposure_on_our_clock(skew):
     stage = Stage(skew=skew)
@@ -99,11 +96,7 @@ def test_without_the_exposures_stamp_a_pose_is_as_old_as_the_data_less_a_stated_
     stage.server.set("stamps", "mid-exposure")
     assert len(stage.run(1.0)) > 115
     assert stage.session.stamps == MID_EXPOSURE
-
-
-def test_without_any_stamp_there_is_no_pose_and_the_reason_is_said():
-    stage = Stage().started()
-    stage.server.set("stamps", "none")
+    stage.server.set("stamps", "none")  # without any there is no pose
     stage.run(2.0)
     assert stage.trouble == "no stamp: neither mid-exposure nor data received"
     assert stage.session.refused[stage.trouble] > 230
@@ -126,30 +119,18 @@ def test_a_recording_that_is_played_back_is_no_pose_and_no_calibration():
     assert (stage.trouble, stage.session.mode) == ("", "recording")
 
 
-def test_definitions_are_asked_for_at_once_when_motive_says_that_they_changed():
-    stage = Stage().started()
-    stage.server.body_id = 9
-    assert len(stage.run(0.1)) > 8
-    assert (stage.session.body_id, stage.session.models_changed) == (9, 1)
+ONE, OTHER = "239.255.42.99", "239.1.1.1"
 
 
 @pytest.mark.parametrize(
     ("ours", "theirs", "says"),
     [
         (Stream(), "", ""),
-        (Stream(), "239.1.1.1", "sends multicast to 239.1.1.1, the node waits for unicast"),
-        (
-            Stream(True),
-            "",
-            "sends unicast, the node waits for multicast to 239.255.42.99 port 1511",
-        ),
-        (Stream(True), "239.255.42.99", ""),
-        (
-            Stream(True),
-            "239.1.1.1",
-            "to 239.1.1.1 port 1511, the node waits for multicast to 239.2",
-        ),
-        (Stream(True, port=1600), "239.255.42.99", "to 239.255.42.99 port 1511, the node waits"),
+        (Stream(), OTHER, "sends multicast to 239.1.1.1, the node waits for unicast"),
+        (Stream(True), "", f"sends unicast, the node waits for multicast to {ONE} port 1511"),
+        (Stream(True), ONE, ""),
+        (Stream(True), OTHER, "to 239.1.1.1 port 1511, the node waits for multicast to 239.2"),
+        (Stream(True, port=1600), ONE, f"to {ONE} port 1511, the node waits"),
     ],
 )
 def test_how_the_server_streams_is_compared_with_how_we_listen(ours, theirs, says):
@@ -180,6 +161,8 @@ def test_a_frame_that_comes_twice_or_late_is_left_out():
 
 def test_a_silent_server_is_asked_less_and_less_often_and_given_up():
     stage = Stage().started()
+    assert stage.server.clients(stage.now) == [CLIENT]
+    assert stage.server.clients(stage.now + 11.0) == []  # who says nothing gets no more frames
     stage.server.inject("off")
     stage.sent.clear()
     stage.run(60.0)
@@ -187,16 +170,10 @@ def test_a_silent_server_is_asked_less_and_less_often_and_given_up():
     assert stage.trouble == "server silent, gave up after 8 attempts"
 
 
-# --- the body -----------------------------------------------------------------------------------
-
-
 def test_a_body_is_found_by_name_or_by_id():
-    for name, trouble in (
-        ("tip", ""),
-        ("1", ""),
-        ("hand", "no body 'hand' at the server; there are: tip"),
-        ("7", "body not in the frame"),
-    ):
+    troubles = {"tip": "", "1": "", "7": "body not in the frame"}
+    troubles["hand"] = "no body 'hand' at the server; there are: tip"
+    for name, trouble in troubles.items():
         stage = Stage(name)
         assert bool(stage.run(1.0)) == (not trouble)
         assert stage.trouble == trouble
@@ -221,6 +198,10 @@ def test_a_renamed_body_is_lost_and_found_under_its_new_id():
     stage.server.name, stage.server.body_id = "tip", 9
     assert stage.run(2.0)
     assert (stage.session.body_id, stage.session.renamed) == (9, 1)
+    stage = Stage().started()
+    stage.server.body_id = 9  # which Motive says: definitions are asked for at once
+    assert len(stage.run(0.1)) > 8
+    assert (stage.session.body_id, stage.session.models_changed) == (9, 1)
 
 
 @pytest.mark.parametrize(
@@ -238,6 +219,13 @@ def test_a_body_out_of_sight_is_named_and_believed_when_it_comes_back_near(attri
 
 def test_swapped_bodies_are_a_jump_and_stay_refused_until_the_tip_rests():
     stage = Stage().started()
+    moment = stage.now + 0.1
+    # one frame elsewhere is left out, and the next believed
+    stage.motion = lambda time: np.array([0.1 * (moment < time < moment + 0.008), 0.0, 0.158])
+    poses = stage.run(0.5)
+    assert len(poses) >= 58
+    assert np.abs([pose.pose[0, 3] for pose in poses]).max() < 1e-3
+    assert stage.tracker.refused["jumped"] == 1
     stage.motion = lambda time: np.array([0.08, 0.0, 0.14])  # another body, 8 cm away
     assert not stage.run(1.4)[1:]
     assert stage.trouble == "jumped"
@@ -245,16 +233,6 @@ def test_swapped_bodies_are_a_jump_and_stay_refused_until_the_tip_rests():
     assert stage.trouble == "not where a resting tip is"
     stage.motion = lambda time: np.array([0.005, 0.0, 0.157])
     assert stage.run(0.5)
-
-
-def test_one_frame_elsewhere_is_left_out_and_the_next_believed():
-    stage = Stage().started()
-    moment = stage.now + 0.1
-    stage.motion = lambda time: np.array([0.1 * (moment < time < moment + 0.008), 0.0, 0.158])
-    poses = stage.run(0.5)
-    assert len(poses) >= 58
-    assert np.abs([pose.pose[0, 3] for pose in poses]).max() < 1e-3
-    assert stage.tracker.refused["jumped"] == 1
 
 
 @given(speed=st.floats(0.0, 1.8), heading=st.floats(-3.1, 3.1))
@@ -344,9 +322,3 @@ def test_whatever_a_body_says_only_poses_come_through(frames):
             assert np.isfinite(pose).all()
             assert np.linalg.norm(pose[:3, 3]) <= 0.5
             assert np.allclose(pose[:3, :3] @ pose[:3, :3].T, np.eye(3), atol=1e-6)
-
-
-def test_a_client_that_says_nothing_gets_no_more_frames():
-    stage = Stage().started()
-    assert stage.server.clients(stage.now) == [CLIENT]
-    assert stage.server.clients(stage.now + 11.0) == []

@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 from softcr_models import UserError, load_robot
 from softcr_models.files.yaml_files import validated
 from softcr_models.model import TIP, Model, nominal_parameters
-from softcr_models.models import MODELS, make_model, model_class
+from softcr_models.models import MODELS, make_model
 from softcr_models.robots.robot import Robot
 from softcr_papers.dalenberg2024.arm import load_arm
 from softcr_papers.dalenberg2024.arm_dynamics import ArmDynamics, TendonGains
@@ -104,6 +104,10 @@ def states_of(model: Model, batch: int, dt: float) -> np.ndarray:
 def close(model: Model, found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
     scale = model.state.scale
     np.testing.assert_allclose(found / scale, expected / scale, rtol=0.0, atol=tolerance)
+
+
+def test_every_name_of_the_house_is_among_the_cases():
+    assert {case.name for case in CASES} == set(MODELS)
 
 
 def test_it_says_what_it_is(model):
@@ -264,19 +268,6 @@ def test_a_section_moves_as_lagrange_and_scipy_say(section):
     assert errors[1] < 0.01 * np.abs(exact - start).max()
 
 
-def test_a_section_without_inputs_loses_energy(section):
-    model, numbers = section.section, nominal_parameters(section.parameters)
-    nothing, state = np.zeros((1, section.inputs.size)), np.zeros((1, 6))
-    state[0] = [0.015, 0.02, 0.01, 0.5, -0.4, 0.3]
-    energies, still = [], np.zeros(6)
-    for _ in range(1500):
-        energies.append(model.energy(np.r_[still, state[0, :3]], np.r_[still, state[0, 3:]]))
-        state = section.step(state, nothing, nothing, numbers[None], 0.005)
-    assert np.diff(energies).max() < 2e-3 * (energies[0] - energies[-1])
-    rest = section.equilibrium(nothing[0], numbers)
-    np.testing.assert_allclose(state[0], rest, atol=1e-3)
-
-
 def test_the_sensor_under_a_still_section_bears_its_weight(section):
     model, pressures = section.section, np.array([4e4, 1e4, 0.0])
     numbers = nominal_parameters(section.parameters)
@@ -417,19 +408,10 @@ def test_a_file_from_outside_is_a_model(tmp_path):
         make_model(name, ROD, {"device": "cpu"})
 
 
-def test_each_name_of_the_house_leads_to_a_class():
-    for name in MODELS:
-        assert callable(model_class(name).of_robot)
-
-
 def test_importing_compiles_and_opens_nothing(tmp_path):
-    papers = (
-        "dalenberg2024.arm_model",
-        "mehl2024.section_model",
-        "valadas2024.strain.strain_model",
-    )
     names = "softcr_control, softcr_estimation, softcr_models.models"
-    names += "".join(f", softcr_papers.{each}" for each in papers)
+    for each in ("dalenberg2024.arm", "mehl2024.section", "valadas2024.strain.strain"):
+        names += f", softcr_papers.{each}_model"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", f"import {names}"], env=environment, check=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

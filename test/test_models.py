@@ -59,12 +59,8 @@ def test_options_reach_filter_and_controller():
     gradient = SimulationOptions.of_options({"controller.model": "ddpinn", "controller": "rod_mpc"})
     (told,) = (n for n in simulation_system(gradient, Path("bag")).parts if n.name == "rod_mpc")
     assert told.parameters["model"] == "ddpinn"
-    for wrong, match in (
-        ({"controller.population": "7"}, "population = 7: must be a whole number from 8"),
-        ({"controller.network": "x"}, "goes with model 'ddpinn'"),
-    ):
-        with pytest.raises(UserError, match=match):
-            SimulationOptions.of_options(wrong)
+    with pytest.raises(UserError, match="goes with model 'ddpinn'"):
+        SimulationOptions.of_options({"controller.network": "x"})
     values = {"controller": "nempc", "model": "ddpinn", "device": "cpu"}
     assert ControllerBlock.settings_of(values).model == "ddpinn"
 

@@ -39,12 +39,6 @@ TRUNK = trunk()
 ANGLES = np.array([0.9, -0.6, 0.3, 1.2, -0.2, 0.5])
 
 
-def springs(**changes):
-    """The trunk with numbers of all its motors changed."""
-    actuators = [each.model_dump() | changes for each in TRUNK.actuators]
-    return TRUNK.replace(actuators=actuators)
-
-
 def moving(rod, inputs, seed=2):
     still = rod.equilibrium(inputs)
     change = 0.02 * np.random.default_rng(seed).normal(size=rod.state_size)
@@ -59,6 +53,18 @@ def stretches(rod, state, angles):
     return longer + robot.tendon_springs[:, 0] * np.asarray(angles)[robot.tendon_inputs]
 
 
+def point_at(rod, state, angles):
+    """What the kernels know of a state, in plain numpy."""
+    parts = rod.body, rod.grid, rod.fittings, rod.loads, None
+    return evaluation.point_of(state, angles, rod.nominal_parameters, *parts)
+
+
+def tensions(rod, state, angles):
+    point = point_at(rod, state, angles)
+    evaluation.rates_at(point, rod.grid, rod.state_size)
+    return point.extras.tensions
+
+
 def test_a_tension_is_that_of_a_spring_and_never_below_zero():
     """By the base's actuation wrench of the exact model, whose lengths have an oracle of their
     own."""
@@ -66,11 +72,7 @@ def test_a_tension_is_that_of_a_spring_and_never_below_zero():
     rod = CosseratRod(robot, 4)
     for angles in (np.zeros(6), ANGLES, 4.0 * ANGLES):
         state = rod.equilibrium(angles) if angles is not ANGLES else moving(rod, angles)
-        point = evaluation.point_of(state, angles, rod.nominal_parameters, rod.body, rod.grid,
-                                    rod.fittings, rod.loads, None)  # fmt: skip
-        evaluation.rates_at(point, rod.grid, rod.state_size)
-        found = point.extras.tensions
-        motor = robot.motors[0]
+        found, motor = tensions(rod, state, angles), robot.motors[0]
         linear = motor.pretension + motor.stiffness * stretches(rod, state, angles)
         assert (found > 0.0).all()
         taut = linear > 5.0 * motor.pretension
@@ -78,18 +80,15 @@ def test_a_tension_is_that_of_a_spring_and_never_below_zero():
         assert off.max() < 0.5 * SLACK
         assert off[taut].max(initial=0.0) < 0.003
     assert (found < 0.01 * motor.pretension).any()  # slack
-    at_rest = evaluation.point_of(rod.rest_state(), np.zeros(6), rod.nominal_parameters, rod.body,
-                                  rod.grid, rod.fittings, rod.loads, None)  # fmt: skip
-    evaluation.rates_at(at_rest, rod.grid, rod.state_size)
-    assert at_rest.extras.tensions == pytest.approx(np.full(12, motor.pretension), rel=1e-12)
+    at_rest = tensions(rod, rod.rest_state(), np.zeros(6))
+    assert at_rest == pytest.approx(np.full(12, motor.pretension), rel=1e-12)
 
 
 def test_matrices_of_steps_are_those_of_the_equations():
     """(alpha A - G) d = A r against complex steps of the residual, without gravity."""
     rod = CosseratRod(TRUNK.replace(gravity=0.0), 3)
     state, alpha = moving(rod, ANGLES), 400.0
-    point = evaluation.point_of(state, ANGLES, rod.nominal_parameters, rod.body, rod.grid,
-                                rod.fittings, rod.loads, None)  # fmt: skip
+    point = point_at(rod, state, ANGLES)
     rows, count = int(rod.grid.first_row[-1]), 12
     coupling = Coupling(np.empty((count, rows, 6)), np.empty(count), np.empty((count, count)),
                         np.empty(count), np.empty((rows, 6)), np.empty((rows, 6)))  # fmt: skip
@@ -121,29 +120,34 @@ def test_matrices_of_steps_are_those_of_the_equations():
     assert np.abs(left - expected).max() < 1e-10 * np.abs(expected).max()
 
 
-def energy(rod, state, angles):
-    """Of motion, strains and springs [J]; without gravity."""
-    robot, layout, grid = rod.robot, RodState(state, rod.segments), rod.grid
-    total, row, node = 0.0, 0, 0
-    velocity = np.zeros(6)
-    for a in range(rod.segments):
+def means(rod, vector):
+    """Of each interval: its segment, mean velocity (6,) and mean wrench (6,)."""
+    layout, row, node, velocity = RodState(vector, rod.segments), 0, 0, np.zeros(6)
+    for a, rows in enumerate(np.diff(rod.grid.first_row)):
         if a > 0:
             velocity = rod.fittings.adjoint[a - 1] @ velocity
-        inertia = rod.body.line_density[a] * np.array([
-            1.0, 1.0, 1.0, grid.bending_inertia[a], grid.bending_inertia[a],
-            grid.torsion_inertia[a],
-        ])  # fmt: skip
-        for _ in range(grid.first_row[a + 1] - grid.first_row[a] - 1):
-            beyond, h = layout.velocities[node], grid.interval_length[a]
-            mean = 0.5 * (velocity + beyond)
-            stress = 0.5 * (layout.wrenches[row] + layout.wrenches[row + 1])
-            total += 0.5 * h * inertia @ mean**2
-            total += 0.5 * h * rod.body.compliance[a] @ stress**2
-            total += 0.5 * h * (rod.body.bending_share[a] * rod.nominal_parameters[0]) @ stress**2
+        for _ in range(rows - 1):
+            beyond, wrenches = layout.velocities[node], layout.wrenches[row : row + 2]
+            yield a, 0.5 * (velocity + beyond), wrenches.mean(axis=0)
             velocity, row, node = beyond, row + 1, node + 1
-        total += 0.5 * velocity @ rod.fittings.mass[a] @ velocity
         row += 1
-    motor = robot.motors[0]
+
+
+def compliances(rod):
+    return rod.body.compliance + rod.body.bending_share * rod.nominal_parameters[0]
+
+
+def energy(rod, state, angles):
+    """Of motion, strains and springs [J]; without gravity."""
+    grid, total = rod.grid, 0.0
+    for a, velocity, stress in means(rod, state):
+        rotary = grid.bending_inertia[a], grid.bending_inertia[a], grid.torsion_inertia[a]
+        twice = rod.body.line_density[a] * np.array([1.0, 1.0, 1.0, *rotary]) @ velocity**2
+        twice += compliances(rod)[a] @ stress**2
+        total += 0.5 * grid.interval_length[a] * twice
+    ends = RodState(state, rod.segments).velocities[np.cumsum(np.diff(grid.first_row) - 1) - 1]
+    total += 0.5 * np.einsum("ai,aij,aj", ends, rod.fittings.mass, ends)
+    motor = rod.robot.motors[0]
     width = SLACK * motor.pretension
     x = motor.pretension * (1.0 - 0.25 * SLACK**2) + motor.stiffness * stretches(rod, state, angles)
     root = np.sqrt(x * x + width * width)
@@ -151,20 +155,10 @@ def energy(rod, state, angles):
     return total + stored.sum()
 
 
-def dissipation(rod, state, rate):
+def dissipation(rod, rate):
     """What the strains lose [W]: the material's delay times the squared rate of the strain."""
-    found, row = 0.0, 0
-    compliance = rod.body.compliance + rod.body.bending_share * rod.nominal_parameters[0]
-    wrenches = RodState(rate, rod.segments).wrenches
-    for a in range(rod.segments):
-        for _ in range(rod.grid.first_row[a + 1] - rod.grid.first_row[a] - 1):
-            mean = 0.5 * (wrenches[row] + wrenches[row + 1])
-            found += rod.grid.interval_length[a] * (
-                compliance[a] * rod.body.relaxation[a] @ mean**2
-            )
-            row += 1
-        row += 1
-    return found
+    viscous = compliances(rod) * rod.body.relaxation * rod.grid.interval_length[:, None]
+    return sum(viscous[a] @ stress**2 for a, _, stress in means(rod, rate))
 
 
 def test_frozen_motors_put_no_energy_into_the_rod():
@@ -176,7 +170,7 @@ def test_frozen_motors_put_no_energy_into_the_rod():
         rate = rod.derivative(state, angles)
         size = 1e-7
         ahead, behind = (energy(rod, state + sign * size * rate, angles) for sign in (1.0, -1.0))
-        lost = dissipation(rod, state, rate)
+        lost = dissipation(rod, rate)
         assert lost > 0.0
         assert (behind - ahead) / (2.0 * size) == pytest.approx(lost, rel=1e-5)
 
@@ -184,7 +178,7 @@ def test_frozen_motors_put_no_energy_into_the_rod():
 def test_steps_lose_energy_in_large_bends():
     """Let go from a large bend, at steps of 10 ms, hardly damped."""
     segments = [each.model_dump() | {"relaxation_times": [1e-4] * 6} for each in TRUNK.segments]
-    robot = springs().replace(gravity=0.0, segments=segments)
+    robot = TRUNK.replace(gravity=0.0, segments=segments)
     rod, still = CosseratRod(robot, 4), np.zeros(6)
     bent = rod.equilibrium(2.0 * ANGLES)
     states = rod.simulate(bent, np.tile(still, (200, 1)), 0.01)

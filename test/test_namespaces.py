@@ -1,7 +1,6 @@
 """Names that tell the robots of one ROS domain apart."""
 
-import time
-from importlib import import_module
+from itertools import count
 
 import numpy as np
 import pytest
@@ -25,15 +24,12 @@ from trajectory_msgs.msg import JointTrajectory
 
 from softcr_hardware.nodes.commander import Commander
 from softcr_models.errors import UserError
-from softcr_models.plugins import load_class
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.bags.message_bytes import cdr_of
 from softcr_runtime.bags.offline_bag import OfflineBag
 from softcr_runtime.bags.own_messages import is_of, is_shared
 from softcr_runtime.bags.recorder_node import RecorderNode
-from softcr_runtime.blocks.block import BlockBase
-from softcr_runtime.ros.block_node import block_node_class
-from softcr_runtime.ros.node import LoopNode
+from softcr_runtime.ros.run_blocks import node_class
 from softcr_runtime.wire import namespaces
 from softcr_runtime.wire.codecs import codec, expected_of
 from softcr_runtime.wire.diagnostics import DiagnosticReport, diagnostics_to_message
@@ -84,9 +80,6 @@ def test_a_wrong_namespace_is_told_with_what_is_allowed(wrong):
         SimulationOptions.of_options({"namespace": wrong})
 
 
-# --- whose messages ----------------------------------------------------------------------------
-
-
 def diagnostics_of(*names):
     reports = [DiagnosticReport(f"{name}: loop", 0, "", "", {}) for name in names]
     return cdr_of(diagnostics_to_message(reports, 1))
@@ -103,7 +96,7 @@ def test_a_status_is_of_the_namespace_of_its_node_alone(mine):
         assert is_of(mine, diagnostics_of(theirs, own), DIAGNOSTICS)
 
 
-def test_logs_and_parameter_events_are_of_their_node():
+def test_logs_and_parameter_events_are_of_their_node_and_what_nobody_can_read_is_kept():
     from rcl_interfaces.msg import Log, ParameterEvent
 
     log, event = Log(name="robot1.estimator"), ParameterEvent(node="/robot1/estimator")
@@ -111,9 +104,6 @@ def test_logs_and_parameter_events_are_of_their_node():
         told = cdr_of(message), f"rcl_interfaces/msg/{type(message).__name__}"
         assert [is_of(mine, *told) for mine in ("robot1", "", "robot2")] == [True, False, False]
     assert is_of("", cdr_of(Log(name="estimator")), "rcl_interfaces/msg/Log")
-
-
-def test_what_nobody_can_read_is_kept():
     assert is_of("robot1", b"\x00\x01\x00\x00garbage", DIAGNOSTICS)
     assert is_of("robot1", diagnostics_of(), DIAGNOSTICS)
 
@@ -123,9 +113,6 @@ def test_only_absolute_topics_are_shared():
     assert not is_shared("/robot1/diagnostics", DIAGNOSTICS)
     assert not is_shared("/configuration", DIAGNOSTICS), "is relative: of the robot at the root"
     assert not is_shared("/clock", "rosgraph_msgs/msg/Clock")
-
-
-# --- who commands -------------------------------------------------------------------------------
 
 
 def test_the_valves_count_who_commands_them_in_their_namespace_alone(monkeypatch):
@@ -138,27 +125,17 @@ def test_the_valves_count_who_commands_them_in_their_namespace_alone(monkeypatch
             each.create_publisher(JointTrajectory, "pressure/plan", 1)
         valves = rclpy.create_node("valves", namespace="/robot1", context=context)
         topics = {"pressure/plan": JointTrajectory, "pressure/command": JointState}
-        hearing = [
-            valves.create_subscription(kind, topic, lambda _: None, 1)
-            for topic, kind in topics.items()
-        ]
-        commander = Commander(valves, hearing)
+        hear = valves.create_subscription
+        commander = Commander(valves, [hear(topics[each], each, print, 1) for each in topics])
+        moments = count()
 
-        def looked_until(condition):
-            for now in range(60):
-                commander.look(float(now), enabled=False)
-                if condition():
-                    return True
-                time.sleep(0.1)
-            return False
+        def look():
+            commander.look(float(next(moments)), enabled=False)
 
-        assert looked_until(lambda: commander.owner == "/robot1/mpc")
+        until(lambda: commander.owner == "/robot1/mpc", "the commander", again=look)
         assert commander.several == ""
         nodes[0].create_publisher(JointState, "pressure/command", 1)
-        assert looked_until(lambda: commander.several == "/robot1/mpc twice")
-
-
-# --- simulated time -----------------------------------------------------------------------------
+        until(lambda: commander.several == "/robot1/mpc twice", "the second one", again=look)
 
 
 @pytest.mark.parametrize("namespace", ["", "robot1"])
@@ -216,9 +193,6 @@ def test_a_replay_speaks_in_the_namespace_that_is_named(monkeypatch, tmp_path):
     assert times
 
 
-# --- frames ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "told", "prefix"),
     [
@@ -272,19 +246,6 @@ def test_messages_name_the_prefixed_frames():
     assert arm.frame == "world", "the world is everybody's"
 
 
-# --- other names of topics ----------------------------------------------------------------------
-
-
-def node_class(said):
-    """The class behind a row of `NODES`."""
-    module, *words = said.split()
-    if words:
-        return block_node_class(load_class(words[0], "block", BlockBase))
-    classes = [each for each in vars(import_module(module)).values() if isinstance(each, type)]
-    own = [each for each in classes if issubclass(each, LoopNode) and each.__module__ == module]
-    return own[0]
-
-
 def test_every_node_honours_remapped_topics(monkeypatch, tmp_path):
     """As `--ros-args -r` and launch files say them: no topic of the table keeps its name."""
     monkeypatch.setenv("ROS_DOMAIN_ID", fresh_domain())
@@ -292,7 +253,9 @@ def test_every_node_honours_remapped_topics(monkeypatch, tmp_path):
     with ros(args=["--ros-args", *(word for rule in there for word in ("-r", rule))]) as context:
         for name, said in NODES.items():
             bag = [Parameter("bag", value=str(tmp_path / "bag"))] * (name == "recorder")
-            node = node_class(said)(context=context, parameter_overrides=bag)
+            module, *words = said.split()  # of a block: what runs it, and the block
+            kind = node_class(words[0] if words else module, name)
+            node = kind(context=context, parameter_overrides=bag)
             if name != "valves":  # without a bus they have those that they are made with
                 assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS, name
             found = [each.topic_name for each in (*node.publishers, *node.subscriptions)]

@@ -58,9 +58,6 @@ def datagrams(version=(4, 1), **settings):
     return info, definitions, server.frames(0.1)[0]
 
 
-# --- bytes --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_the_server_packs_is_read_as_it_was_meant(version):
     info, definitions, frame = datagrams(version)
@@ -72,16 +69,24 @@ def test_what_the_server_packs_is_read_as_it_was_meant(version):
     world = CALIBRATION.body(RESTING)
     assert np.allclose(seen.bodies[1].position, world[:3, 3], atol=1e-4)
     assert seen.bodies[1].tracked
+    for mode in ("live", "recording", "edit"):  # a frame says what Motive does
+        seen = read(datagrams(version, mode=mode)[2], version)
+        assert (seen.recording, seen.edit) == (mode == "recording", mode == "edit")
+        assert not seen.models_changed
+    # stamps that the server does not have are 0
+    for stamps, known in (("mid-exposure", (1, 1)), ("received", (0, 1)), ("none", (0, 0))):
+        server = new_server(version)
+        server.set("stamps", stamps)
+        seen = read(server.frames(0.1)[-1], version)
+        assert (bool(seen.exposed), bool(seen.received)) == known
+        assert seen.exposed <= (seen.received or seen.exposed) <= seen.transmitted
 
 
-def test_nothing_is_read_before_the_server_told_its_version():
+def test_nothing_is_read_before_the_server_told_its_version_and_its_group():
     _, definitions, frame = datagrams()
     assert read(frame, None) is None
     assert read(definitions, None) is None
     assert read(request(KEEP_ALIVE), (4, 1)) is None
-
-
-def test_a_multicast_server_tells_its_group():
     server = new_server(group="239.255.42.99")
     assert read(server.answer(0.0, request(CONNECT), US), None).group == "239.255.42.99"
 
@@ -89,14 +94,6 @@ def test_a_multicast_server_tells_its_group():
 def cut(datagram, size):
     """The first bytes of a datagram, its header mended."""
     return datagram[:2] + struct.pack("<H", size - 4) + datagram[4:size]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("mode", ["live", "recording", "edit"])
-def test_a_frame_says_what_motive_does(version, mode):
-    seen = read(datagrams(version, mode=mode)[2], version)
-    assert (seen.recording, seen.edit) == (mode == "recording", mode == "edit")
-    assert not seen.models_changed
 
 
 @pytest.mark.parametrize("mode", ["live", "edit"])
@@ -107,18 +104,6 @@ def test_version_4_0_may_have_precision_stamps_before_the_parameters(mode):
     seen = read(precise, (4, 0))
     assert (seen.edit, seen.recording) == (mode == "edit", False)
     assert seen == read(frame, (4, 0))
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    ("stamps", "known"), [("mid-exposure", (1, 1)), ("received", (0, 1)), ("none", (0, 0))]
-)
-def test_stamps_that_the_server_does_not_have_are_0(version, stamps, known):
-    server = new_server(version)
-    server.set("stamps", stamps)
-    seen = read(server.frames(0.1)[-1], version)
-    assert (bool(seen.exposed), bool(seen.received)) == known
-    assert seen.exposed <= (seen.received or seen.exposed) <= seen.transmitted
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -133,11 +118,9 @@ def test_a_force_plate_beside_the_body_is_read_past(version):
 
 
 def test_what_is_new_in_a_later_motive_is_passed_over_by_its_size():
-    _, definitions, _ = datagrams((4, 1))
-    count, body = 2, definitions[8:]
-    for kind in (99, 1):
-        new = struct.pack("<II", kind, 3) + b"new" if kind == 99 else b""
-        content = struct.pack("<I", count - (kind == 1)) + new + body
+    body = datagrams((4, 1))[1][8:]
+    new = struct.pack("<II", 99, 3) + b"new"
+    for content in (struct.pack("<I", 2) + new + body, struct.pack("<I", 1) + body):
         assert read(struct.pack("<HH", 5, len(content)) + content, (4, 1)) == {"tip": 1}
     without_size = struct.pack("<II", 1, 99)
     with pytest.raises(ProtocolError, match="unknown kind"):
@@ -176,19 +159,15 @@ def test_a_name_in_any_encoding_hides_nobody(version, other):
         assert bodies["Körper"] == 1
 
 
-def test_definitions_that_cannot_be_read_are_told_as_such():
+def test_what_cannot_be_read_is_told_as_such():
     stage = Stage(body="Tip")
     stage.run(1.0)
     stage.session.receive(stage.now, b"\5\0\4\0\1\0\0\0")  # one description, which is missing
     assert stage.trouble.startswith("model definitions cannot be read (message 5 cannot be read): ")
     stage.session.receive(stage.now, named((4, 1), b"tip"))
     assert stage.trouble == "no body 'Tip' at the server; there are: tip"
-
-
-def test_foreign_frequencies_are_one_reason_of_refusal():
-    info = bytearray(datagrams()[0])
-    session = Stage().session
-    for number in range(1000):
+    info, session = bytearray(datagrams()[0]), Stage().session
+    for number in range(1000):  # foreign frequencies are one reason of refusal
         info[-15:-7] = struct.pack("<Q", 10**12 + number)
         session.receive(0.0, bytes(info))
     assert session.refused == {"clock frequency out of range": 1000}
@@ -274,9 +253,6 @@ def test_fuzzed_datagrams_end_in_poses_or_in_named_refusals():
     assert refused > FUZZED / 5
 
 
-# --- over UDP -----------------------------------------------------------------------------------
-
-
 def served(server=None, **options):
     server = server or new_server(start=time.monotonic() - 100.0)  # up for long
     return running(MotiveEmulator(server, port=0, **options))
@@ -349,7 +325,7 @@ def test_a_multicast_stream_is_read():
         assert until(lambda: client.take(0.1), "a pose")
 
 
-def test_malformed_and_foreign_datagrams_do_not_end_the_stream():
+def test_malformed_and_foreign_datagrams_and_sockets_that_fail_do_not_end_the_stream():
     with served() as emulator, client_of(emulator) as client:
         until(lambda: client.take(0.1), "a pose")
         (ours,) = emulator.server.clients(time.monotonic())
@@ -363,6 +339,18 @@ def test_malformed_and_foreign_datagrams_do_not_end_the_stream():
         client.forget()
         assert until(lambda: client.take(0.1), "a pose")
         assert client.restarts == 0
+        due = client.session.due
+
+        def broken(now):
+            client.session.due = due
+            raise OSError("no such device")
+
+        client.session.due = broken
+        until(lambda: client.restarts == 1, "new sockets")
+        assert client.problem == "OSError: no such device"
+        # the server knows our old socket: it is asked anew once that stays silent
+        client.forget()
+        until(lambda: client.take(0.1), "a pose")
 
 
 def test_a_server_may_come_late_go_and_come_back():
@@ -387,23 +375,6 @@ def test_a_server_may_come_late_go_and_come_back():
         assert port == emulator.port
 
 
-def test_sockets_that_fail_are_opened_again():
-    with served() as emulator, client_of(emulator) as client:
-        until(lambda: client.take(0.1), "a pose")
-        due = client.session.due
-
-        def broken(now):
-            client.session.due = due
-            raise OSError("no such device")
-
-        client.session.due = broken
-        until(lambda: client.restarts == 1, "new sockets")
-        assert client.problem == "OSError: no such device"
-        # the server knows our old socket: it is asked anew once that stays silent
-        client.forget()
-        until(lambda: client.take(0.1), "a pose")
-
-
 @pytest.mark.parametrize(
     ("address", "says"),
     [
@@ -417,12 +388,9 @@ def test_an_address_that_is_none_is_one_line(address, says):
         NatNetClient(Stage().session, Address(**address))
 
 
-def test_an_interface_that_is_not_ours_is_one_line():
+def test_an_interface_that_is_not_ours_and_a_port_that_is_taken_are_one_line():
     client = NatNetClient(Stage().session, Address(local="192.0.2.1"))
     with pytest.raises(UserError, match=r"local 192\.0\.2\.1: cannot be listened on"):
         client.open()
-
-
-def test_a_port_that_is_taken_is_one_line():
     with served() as emulator, pytest.raises(UserError, match=f"port {emulator.port}: "):
         MotiveEmulator(new_server(), port=emulator.port)

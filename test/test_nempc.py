@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kit.models import LAG, PERIOD, LinearModel, ask, circle, context, limited
+from kit.steering import standing, steered
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear
 
@@ -162,21 +163,12 @@ def test_predicted_tips_come_true_when_the_plan_is_carried_out():
             assert np.allclose(tip, command.predicted_tips[i - 1], atol=1e-9)
 
 
-def closed_loop(controller, model, seconds: float, reference=circle, disturb=None, delay=1, told=1):
-    """Tip errors (T,) [m] and commands (T, 3); the plant applies a command `delay` ticks late."""
-    state, pressures = STATE, MEASURED
-    queue = [MEASURED] * delay
-    errors, sent = [], []
-    for k in range(round(seconds / PERIOD)):
-        now = reference(k * PERIOD, controller.rows)
-        tip = model.tip_positions(state[None], None)[0]
-        errors.append(np.linalg.norm(tip - now.tip_positions[0]))
-        seen = state if disturb is None else disturb(k, state)
-        command = ask(controller, seen, now, pressures, delay=told)
-        sent.append(command.pressures)
-        queue.append(command.pressures)
-        state, pressures = advanced(model, state, pressures, queue.pop(0))
-    return np.array(errors), np.array(sent)
+def tip_errors(controller, plant, seconds: float, reference=circle, **late):
+    """Tip errors (T,) [m] of a loop."""
+    ticks = round(seconds / PERIOD)
+    states, _ = steered(controller, plant, reference, ticks, STATE, MEASURED, **late)
+    wanted = [reference(k * PERIOD, 1).tip_positions[0] for k in range(ticks)]
+    return np.linalg.norm(plant.tip_positions(states[:-1], None) - wanted, axis=1)
 
 
 @pytest.mark.parametrize("delay", [1, 2, 3])
@@ -186,7 +178,7 @@ def test_delay_is_compensated(delay):
     errors = {}
     for told in (1, 2, 3):
         controller = make(model, rate=1e-3, estimate_lag=False)
-        errors[told] = closed_loop(controller, model, 2.0, delay=delay, told=told)[0][70:].mean()
+        errors[told] = tip_errors(controller, model, 2.0, delay=delay, told=told)[70:].mean()
     right = errors.pop(delay)
     assert right < 1e-3
     assert right < 0.2 * min(errors.values())
@@ -195,7 +187,7 @@ def test_delay_is_compensated(delay):
 def test_a_delay_of_a_tick_more_than_told_is_found():
     model = LinearModel()
     found, known = (
-        closed_loop(make(model, rate=1e-3, estimate_lag=learns), model, 2.0, delay=2, told=1)[0]
+        tip_errors(make(model, rate=1e-3, estimate_lag=learns), model, 2.0, delay=2)
         for learns in (True, False)
     )
     assert found[70:].mean() < 1e-3
@@ -204,17 +196,12 @@ def test_a_delay_of_a_tick_more_than_told_is_found():
 
 def test_a_learned_tip_offset_brings_the_tip_of_another_plant_to_its_goal():
     """Offset-free: a plant whose chambers push a tenth less ends where it should, not beside."""
-    plant = LinearModel()
+    plant, still = LinearModel(), standing([0.01, 0.005, 0.05])
     plant._b *= 0.9
-
-    def still(time, rows):
-        tips = np.tile([0.01, 0.005, 0.05], (rows, 1))
-        return Reference(time, PERIOD, None, tips)
-
     errors = {}
     for gain in (0.0, 0.1):
         controller = make(rate=1e-3, tip_offset_gain=gain)
-        errors[gain] = closed_loop(controller, plant, 3.0, still)[0][-70:].mean()
+        errors[gain] = tip_errors(controller, plant, 3.0, still)[-70:].mean()
     assert errors[0.0] > 2e-4
     assert errors[0.1] < 0.1 * errors[0.0]
 
@@ -267,13 +254,12 @@ def test_ticks_that_are_missing_teach_no_offset():
 def test_best_plan_survives_a_tick():
     """With a perfect model the shifted best plan is still there, so the cost does not jump up."""
     controller = make(population=20, strangers=0.5, generations=1, polish=False)
-    model, state, pressures, active = LinearModel(), STATE, MEASURED, MEASURED
-    costs = []
-    for tick in range(60):
-        command = ask(controller, state, circle(tick * PERIOD, 10, 0.0), pressures)
-        costs.append(command.cost_terms["tip_position"])
-        state, pressures = advanced(model, state, pressures, active)
-        active = command.pressures
+
+    def straight(time, _):
+        return circle(time, 10, 0.0)
+
+    _, answers = steered(controller, LinearModel(), straight, 60, STATE, MEASURED)
+    costs = [each.cost_terms["tip_position"] for each in answers]
     assert max(costs[30:]) < 0.05 * costs[0]
 
 
@@ -308,27 +294,17 @@ def test_parameters_by_name_reach_the_model():
     assert all(np.array_equal(seen, [45.0, 0.08]) for seen in model.seen_parameters)
 
 
-def test_pressure_offsets_shift_what_the_model_sees():
-    model, reference = LinearModel(), circle(0.0, 10)
-    offset = {"pressure_offset_1": 2e3, "pressure_offset_2": -1e3}
-    felt = MEASURED + np.array([2e3, -1e3, 0.0])
-    shifted = ask(make(model, generations=20), STATE, reference, MEASURED, offset)
-    plain = ask(make(model, generations=20), STATE, reference, felt)
-    # Constant offsets move the commands along, but for the lag's gain and the rate cost.
-    difference = plain.pressures - shifted.pressures
-    assert difference[0] > 500
-    assert difference[1] < -250
-    assert abs(difference[2]) < 250
-
-
-def test_pressure_gains_scale_what_the_model_sees():
+def test_pressure_gains_and_offsets_are_those_of_what_the_model_sees():
+    """What is felt is gain times reading plus offset, of commands behind their lag as well."""
     model, reference = LinearModel(), reachable()
-    gains = {f"pressure_gain_{i}": gain for i, gain in ((1, 1.1), (2, 0.95), (3, 1.0))}
-    factors = np.array([1.1, 0.95, 1.0])
+    gains, offsets = np.array([1.1, 0.95, 1.0]), np.array([4e3, -3e3, 0.0])
+    told = {f"pressure_gain_{i + 1}": gains[i] for i in range(3)}
+    told |= {f"pressure_offset_{i + 1}": offsets[i] for i in range(2)}
     numbers = {"rate": 1e-9, "generations": 20, "max_rate": 1e9}
-    scaled = ask(make(model, **numbers), STATE, reference, MEASURED / factors, gains)
-    plain = ask(make(model, **numbers), STATE, reference, MEASURED)
-    np.testing.assert_allclose(factors * scaled.pressures, plain.pressures, atol=1e3)
+    read = (MEASURED - offsets) / gains
+    found = ask(make(model, **numbers), STATE, reference, read, told).pressures
+    plain = ask(make(model, **numbers), STATE, reference, MEASURED).pressures
+    np.testing.assert_allclose(gains * found + offsets * LAG.pole / LAG.gain, plain, atol=1e3)
 
 
 def test_another_lag_than_the_files_is_learned_while_it_moves():
@@ -339,7 +315,7 @@ def test_another_lag_than_the_files_is_learned_while_it_moves():
         believed = LinearModel()
         believed.inputs = replace(believed.inputs, lag=slow)
         controller = make(believed, rate=1e-3, estimate_lag=learns)
-        errors[learns] = closed_loop(controller, model, 2.0)[0][70:].mean()
+        errors[learns] = tip_errors(controller, model, 2.0)[70:].mean()
     assert errors[True] < 0.5 * errors[False]
 
 
@@ -353,53 +329,22 @@ def test_unknown_parameter_and_short_reference_are_named():
         ask(make(), STATE, circle(0.0, 40), MEASURED, delay=beyond)
 
 
-def test_state_error_alone_can_be_followed():
-    model = LinearModel()
-    goal, pressures, states = STATE, MEASURED, []
-    for k in range(200):
-        held = 35e3 + 20e3 * np.sin(2 * np.pi * 1.0 * k * PERIOD - 2.1 * np.arange(3))
-        goal, pressures = advanced(model, goal, pressures, held)
-        states.append(goal)
-    states = np.array(states)
-
-    def reference(time, rows):
-        window = states[round(time / PERIOD) :][:rows]
-        return Reference(time, PERIOD, window, model.tip_positions(window, None))
-
-    weights = CostSettings(state={"position": 1.0, "rate": 1.0}, tip_position=0.0, input_rate=1e-2)
-    controller = make(model, costs=weights)
-    assert closed_loop(controller, model, 2.0, reference)[0][70:].mean() < 1e-3
-
-
-ROBOT = load_robot("licher2025")
-
-
-@pytest.fixture(scope="module")
-def rod():
-    return RodPrediction(CosseratRod(ROBOT, intervals=5))
-
-
-def test_rod_follows_the_fast_trajectory_with_the_shipped_controller(rod):
+def test_rod_follows_the_fast_trajectory_with_the_shipped_controller():
     """The exact rod as model and plant (state known), lag and delay: what is left is the search."""
+    robot = load_robot("licher2025")
+    rod = RodPrediction(CosseratRod(robot, intervals=5))
     settings = named_settings("nempc", given={"population": 256})
-    controller = Nempc(ControlContext(ROBOT, rod, PERIOD), settings)
+    controller = Nempc(ControlContext(robot, rod, PERIOD), settings)
     source = ReferenceSettings(duration=2.0).source(rod, PERIOD)
-    nominal = rod.nominal_parameters[None]
-    state, pressures, active = source.states[0], np.zeros(3), np.zeros(3)
-    errors, sent = [], []
-    for k in range(105):
-        window = source.window(k * PERIOD, controller.rows)
-        tip = rod.tip_poses(state[None], nominal)[0, :, 3]
-        errors.append(np.linalg.norm(tip - window.tip_positions[0]))
-        command = ask(controller, state, window, pressures)
-        assert not command.fallback
-        later = LAG.step(pressures, active, PERIOD)
-        state = rod.step(state[None], pressures[None], later[None], nominal, PERIOD)[0]
-        pressures, active = later, command.pressures
-        sent.append(active)
+    begin = source.states[0]
+    states, answers = steered(controller, rod, source.window, 105, begin, np.zeros(3))
+    tips = rod.tip_poses(states[:-1], np.tile(rod.nominal_parameters, (105, 1)))[:, :, 3]
+    errors = np.linalg.norm(tips - source.tip_positions[:105], axis=1)
+    assert not any(each.fallback for each in answers)
     assert np.mean(errors) < 3e-4
     assert np.max(errors) < 1e-3
-    assert np.abs(np.diff(sent[35:], n=2, axis=0)).mean() < 1e3  # 7 kPa without the polish
+    sent = [each.pressures for each in answers[35:]]
+    assert np.abs(np.diff(sent, n=2, axis=0)).mean() < 1e3  # 7 kPa without the polish
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from tensor_rod import TensorRod
 from test_nempc_torch import are_the_same, given_to
 
 from softcr_control.costs import CostSettings
-from softcr_control.costs.rollout import Rollout
 from softcr_control.observation import ControlContext, Observation
 from softcr_control.predictive.estimated_parameters import Estimated
 from softcr_control.predictive.nempc import Nempc, NempcSettings
@@ -144,9 +143,8 @@ def test_the_same_candidates_have_the_same_best(model, motion, delay, costs, num
     for kind in (Nempc, NempcTorch):
         controller = make(kind, model, costs, population=20, polish=False, **numbers)
         if kind is Nempc:
-            controller._begin_tick = lambda problem, c=controller: c._feasible(
-                given.copy(), problem
-            )
+            of = controller._feasible
+            controller._begin_tick = lambda problem, of=of: of(given.copy(), problem)
         else:
             given_to(controller, given)
         told.append(commands(controller, motion, delay=delay))
@@ -181,46 +179,6 @@ def test_predicted_states_are_some_of_those_at_each_tick(model, motion):
     assert 1e3 * np.linalg.norm(ends[1] - ends[0][1::2], axis=1).max() < 1.0  # mm
     with pytest.raises(ValueError, match="horizon 8 must be a multiple of prediction_step 3"):
         NempcSettings(horizon=8, prediction_step=3)
-
-
-def test_the_futures_of_candidates_are_those_of_the_model(model, motion, monkeypatch):
-    """States and tips of all candidates, to float32."""
-    kept = {}
-    rolled = Rollout.tip_poses.func
-
-    def keep(rollout):
-        kept["arrays"] = rollout.states, rolled(rollout)
-        return kept["arrays"][1]
-
-    given = np.random.default_rng(0).uniform(0.0, 1e5, (30, 2, 3))
-    arrays = make(Nempc, model, EVERY_TERM, population=30, polish=False)
-    given_to(arrays, given)
-    with monkeypatch.context() as patched:
-        patched.setattr(Rollout, "tip_poses", property(keep))
-        commands(arrays, motion, ticks=1)
-    tensors = make(NempcTorch, model, EVERY_TERM, population=30, polish=False)
-    given_to(tensors, given)
-    futures_of = tensors._futures_of.futures
-
-    def futures(begun, readings):
-        kept["tensors"] = futures_of(begun, readings)
-        return kept["tensors"]
-
-    monkeypatch.setattr(tensors._futures_of, "futures", futures)
-    commands(tensors, motion, ticks=1)
-    states, poses = kept["arrays"]
-    scale = model.state_scale
-    np.testing.assert_allclose(kept["tensors"].states.numpy() / scale, states / scale, atol=2e-4)
-    np.testing.assert_allclose(kept["tensors"].tip_poses.numpy(), poses, atol=5e-6)
-
-
-def test_a_population_finds_what_the_other_finds(model, motion):
-    found = [
-        commands(make(kind, model, population=200, generations=10), motion, ticks=1)[0]
-        for kind in (Nempc, NempcTorch)
-    ]
-    assert found[1].cost == pytest.approx(found[0].cost, rel=5e-3)
-    np.testing.assert_allclose(found[1].pressures, found[0].pressures, atol=1500.0)
 
 
 def test_the_surrogate_behind_a_chain_answers_as_its_arrays_do(motion):
@@ -260,17 +218,12 @@ def test_the_closed_loop_tracks_as_well(monkeypatch):
 # -- promises --------------------------------------------------------------------------------------
 
 
-def test_reset_starts_over_and_limits_are_kept_to_the_bit(model, motion):
+def test_reset_starts_over(model, motion):
     controller = make(NempcTorch, model)
     sent = [answer.pressures for answer in commands(controller, motion)]
     controller.reset()
     again = [answer.pressures for answer in commands(controller, motion)]
     assert np.array_equal(sent, again)
-    inputs = model.inputs
-    assert (np.array(sent) >= inputs.low).all()
-    assert (np.array(sent) <= inputs.high).all()
-    steps = np.abs(np.diff(sent, axis=0))
-    assert (steps <= inputs.rate * PERIOD * (1 + 1e-12)).all()
 
 
 def test_a_candidate_without_a_future_is_not_chosen(model, motion):

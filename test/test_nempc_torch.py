@@ -5,7 +5,6 @@ import inspect
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +13,7 @@ import torch
 from host_module import NoModule, kernels_on_this_processor  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit import models
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from softcr_control.controller import ControllerBlock
@@ -44,10 +44,7 @@ EVERY_TERM = CostSettings(
 
 def make(kind, costs=None, prediction=PREDICTION, period=PERIOD, max_rate=None, seed=1, **numbers):
     numbers = {"population": 64, "costs": costs or CostSettings(), **numbers}
-    model = prediction
-    if max_rate is not None:
-        model = copy.copy(prediction)
-        model.inputs = replace(model.inputs, rate=np.full(3, max_rate))
+    model = prediction if max_rate is None else models.limited(copy.copy(prediction), rate=max_rate)
     return kind(ControlContext(ROBOT, model, period, seed), NempcSettings(**numbers))
 
 

@@ -4,7 +4,7 @@ import math
 import socket
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,13 +12,13 @@ import pinocchio as pin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.processes import running, until
+from kit.net_ft import LENIENT, WRENCH, bench
+from kit.processes import until
 from kit.refusals import one_line
 
 from softcr_hardware.force_torque.box import BoxError, BoxSettings, BoxWatch, ask_box, read_page
-from softcr_hardware.force_torque.client import NetFtClient
 from softcr_hardware.force_torque.driver import ForceTorqueDriver
-from softcr_hardware.force_torque.emulator import NetFtBox, NetFtEmulator
+from softcr_hardware.force_torque.emulator import NetFtBox
 from softcr_hardware.force_torque.mounting import (
     KeptBias,
     Mounting,
@@ -26,18 +26,7 @@ from softcr_hardware.force_torque.mounting import (
     load_mounting,
     save_mounting,
 )
-from softcr_hardware.force_torque.readings import WrenchLimits
 from softcr_models.errors import UserError
-
-WRENCH = np.array([0.4, -0.2, -2.5, 0.01, 0.02, -0.03])
-LENIENT = WrenchLimits(oldest=10.0)  # this machine is busy
-
-
-def new_box(**options):
-    return NetFtBox(lambda time: WRENCH, start=time.monotonic() - 100.0, **options)
-
-
-# --- the page -----------------------------------------------------------------------------------
 
 
 def test_a_page_as_boxes_serve_it_is_read():
@@ -60,13 +49,13 @@ def test_a_page_as_boxes_serve_it_is_read():
 
 
 def test_the_emulated_page_tells_what_is_set():
-    box = new_box()
+    box = NetFtBox(lambda time: WRENCH)
     plain = read_page(box.page())
     assert (plain.is_transformed, plain.is_biased) == (False, False)
     assert (plain.calibration_serial, plain.rate, plain.filter) == ("FT00000", 1000.0, 0)
-    for name, value in (("serial", "FT7"), ("tool-transform", "1;2;3;4;5;6"), ("filter", "4")):
+    changes = {"serial": "FT7", "tool-transform": "1;2;3;4;5;6", "filter": "4", "name": "latin"}
+    for name, value in changes.items():
         box.set(name, value)
-    box.set("name", "latin")
     seen = read_page(box.page())
     assert (seen.calibration_serial, seen.filter) == ("FT7", 4)
     assert seen.tool_transform == (1, 2, 3, 4, 5, 6)
@@ -156,9 +145,6 @@ def test_a_box_that_is_not_there_is_told_and_asked_again():
     assert seen == [("no answer", None), ("", "1"), ("gone", "1")]
 
 
-# --- the mounting's file ------------------------------------------------------------------------
-
-
 def test_the_mounting_turns_force_and_moment_alike():
     half = math.sqrt(0.5)
     mounting = Mounting(quaternion=(0.0, 0.0, half, half))  # sensor's x is the base's y
@@ -179,71 +165,21 @@ def test_a_mounting_is_read_back_as_it_was_written(tmp_path):
 
 
 def test_a_bias_holds_for_the_box_that_it_was_taken_with():
-    taken = datetime(2026, 11, 20, tzinfo=UTC)
-    bias = KeptBias(
-        wrench=tuple(WRENCH), taken=taken, calibration_serial="FT1", software_bias=(0,) * 6
-    )
-    same = BoxSettings(calibration_serial="FT1", software_bias=(0,) * 6)
-    assert bias.problem(same, "rest") == ""
-    assert bias.problem(BoxSettings(), "rest") == ""  # the box does not say
+    taken, box = datetime(2026, 11, 20, tzinfo=UTC), {"calibration_serial": "FT1"}
+    bias = KeptBias(wrench=tuple(WRENCH), taken=taken, software_bias=(0,) * 6, **box)
+
+    def problem(bias_to="rest", **says):
+        return bias.problem(BoxSettings(**says), bias_to)
+
+    same = {**box, "software_bias": (0,) * 6}
+    assert problem(**same) == ""
+    assert problem() == ""  # the box does not say
     says = "the bias of 2026-11-20 was taken with "
-    assert bias.problem(same, "zero") == f"{says}bias_to rest, now it is zero"
-    other = BoxSettings(calibration_serial="FT2", software_bias=(0,) * 6)
-    assert bias.problem(other, "rest") == f"{says}calibration FT1, the box has FT2"
-    biased = BoxSettings(calibration_serial="FT1", software_bias=(0, 0, 5, 0, 0, 0))
-    assert bias.problem(biased, "rest") == f"{says}another software bias in the box"
-
-
-# --- over UDP and HTTP --------------------------------------------------------------------------
-
-
-class Bench:
-    """A box, and a driver that is polled and told what the box says."""
-
-    def __init__(self, emulator, driver):
-        self.emulator, self.box, self.driver = emulator, emulator.box, driver
-        self.watch = BoxWatch(lambda: ask_box("127.0.0.1", emulator.http_port, 5.0))
-        self.wrenches = []
-
-    def look(self):
-        self.watch.look()
-        assert not self.watch.problem
-        self.driver.see_box(time.monotonic(), self.watch.settings)
-
-    def set(self, name, value):
-        self.emulator.set(name, value)
-        self.look()
-
-    def poll(self, condition, what):
-        def tried():
-            if newest := self.driver.newest(time.monotonic()):
-                self.wrenches.append(newest[1])
-            return condition()
-
-        return until(tried, what)
-
-    def mean(self, count=40):
-        """Of new wrenches."""
-        self.wrenches.clear()
-        self.poll(lambda: len(self.wrenches) >= count, "wrenches")
-        return np.mean(self.wrenches[-count // 2 :], axis=0)
-
-    @property
-    def trouble(self):
-        return self.driver.trouble(time.monotonic())
-
-
-@contextmanager
-def bench(mounting=None, resting=WRENCH, **set_before):
-    box = new_box()
-    for name, value in set_before.items():
-        box.set(name.replace("_", "-"), value)
-    emulator = NetFtEmulator(box, rdt_port=0, http_port=0)
-    client = NetFtClient("127.0.0.1", emulator.rdt_port, emulator.http_port)
-    driver = ForceTorqueDriver(client, LENIENT, resting, mounting=mounting, name="mine.yaml")
-    with running(emulator), closing(client):
-        client.open(time.monotonic())
-        yield Bench(emulator, driver)
+    assert problem("zero", **same) == f"{says}bias_to rest, now it is zero"
+    other = same | {"calibration_serial": "FT2"}
+    assert problem(**other) == f"{says}calibration FT1, the box has FT2"
+    biased = same | {"software_bias": (0, 0, 5, 0, 0, 0)}
+    assert problem(**biased) == f"{says}another software bias in the box"
 
 
 def yawed(degrees, **options):
@@ -254,86 +190,76 @@ def yawed(degrees, **options):
 @pytest.mark.parametrize("degrees", [90, -35])
 def test_a_sensor_that_is_mounted_turned_reads_the_wrench_of_the_base(degrees):
     with bench(yawed(degrees), yaw=str(degrees)) as running:
-        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+        assert np.allclose(running.flows(), WRENCH, atol=0.02)
+        turned = running.driver.mounting
         running.driver.mounting = Mounting()  # and would not without its rotation
-        assert not np.allclose(running.mean()[:2], WRENCH[:2], atol=0.1)
+        assert not np.allclose(running.flows()[:2], WRENCH[:2], atol=0.1)
+        if degrees == 90:  # a bias is in the sensor's own axes
+            running.driver.mounting = turned
+            running.box._wrench = lambda time: WRENCH + np.array([3.0, 0, 0, 0, 0, 0])
+            running.flows(800)  # longer than what a bias is the mean of
+            until(lambda: np.ptp([w[0] for _, w in running.published[-100:]]) < 0.2, "rest")
+            bias = running.driver.take_bias(time.monotonic())
+            assert np.allclose(bias, [0.0, -3.0, 0, 0, 0, 0], atol=0.02)
+            assert np.allclose(running.flows(), WRENCH, atol=0.02)
 
 
-def test_the_bias_of_a_turned_sensor_is_in_its_own_axes():
-    with bench(yawed(90), yaw="90") as running:
-        running.box._wrench = lambda time: WRENCH + np.array([3.0, 0, 0, 0, 0, 0])
-        running.mean(300)
-        until(lambda: np.ptp([w[0] for w in running.wrenches[-100:]]) < 0.2, "rest")
-        bias = running.driver.take_bias(time.monotonic())
-        assert np.allclose(bias, [0.0, -3.0, 0, 0, 0, 0], atol=0.02)
-        assert np.allclose(running.mean(), WRENCH, atol=0.02)
-
-
-def test_a_tool_transform_in_the_box_is_refused_until_it_is_gone():
+def test_a_tool_transform_is_refused_until_it_is_gone_and_other_counts_are_used_by_a_new_client():
     with bench() as running:
         running.look()
-        running.mean()
+        running.flows()
         running.set("tool-transform", "0;0;10;0;0;90")
         says = "the box has a tool transform (0 0 10 mm, 0 0 90 degrees), must be 0: set it to 0"
         assert running.trouble.startswith(says)
+        running.silent(says)
         assert "mine.yaml" in running.trouble
-        running.wrenches.clear()
-        polls = iter(range(40))
-        running.poll(lambda: next(polls, None) is None, "some polls")
-        assert not running.wrenches
         with pytest.raises(UserError, match="the box has a tool transform"):
             running.driver.take_bias(time.monotonic() + 100.0)
         running.set("tool-transform", "0;0;0;0;0;0")
         assert running.trouble == ""
-        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+        assert np.allclose(running.flows(), WRENCH, atol=0.02)
+        running.box.counts_per_force = 2e6
+        assert np.allclose(running.flows()[:3], 2 * WRENCH[:3], atol=0.05)  # nobody has noticed
+        running.look()
+        assert running.driver.client.restarts == 1
+        assert np.allclose(running.flows(100), WRENCH, atol=0.05)
 
 
 def test_a_calibration_that_changes_is_told_and_the_bias_left_out():
     with bench(resting=np.zeros(6)) as running:
         running.look()
-        running.mean(200)
+        running.flows(200)
         running.driver.take_bias(time.monotonic())
-        assert np.allclose(running.mean(), 0.0, atol=0.02)
+        assert np.allclose(running.flows(), 0.0, atol=0.02)
         running.set("serial", "FT2")
         driver = running.driver
         assert driver.box_change == "the box's calibration changed from FT00000 to FT2"
         assert "was taken with calibration FT00000, the box has FT2" in driver.bias_problem
         assert not driver.biased
-        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+        assert np.allclose(running.flows(), WRENCH, atol=0.02)
 
 
 def test_a_kept_bias_is_used_until_the_box_forgets_its_own():
     with bench(resting=np.zeros(6)) as running:
         running.box._bias = np.array([1.0, 0, 0, 0, 0, 0])  # somebody pressed Bias in the box
         running.look()
-        running.mean(200)
+        running.flows(200)
         running.driver.take_bias(time.monotonic())
         kept = running.driver.mounting
         assert kept.bias.software_bias == (100, 0, 0, 0, 0, 0)
         driver = ForceTorqueDriver(running.driver.client, LENIENT, np.zeros(6), mounting=kept)
         running.driver = driver
-        assert np.allclose(running.mean(), 0.0, atol=0.02)
+        assert np.allclose(running.flows(), 0.0, atol=0.02)
         running.emulator.inject("reconnect")  # switched off and on
         running.look()
         assert "taken with another software bias in the box" in driver.bias_problem
-        assert np.allclose(running.mean(), WRENCH, atol=0.02)
-
-
-def test_counts_that_change_while_the_box_streams_are_used_by_a_new_client():
-    with bench() as running:
-        running.mean()
-        running.look()
-        running.box.counts_per_force = 2e6
-        assert np.allclose(running.mean()[:3], 2 * WRENCH[:3], atol=0.05)  # nobody has noticed
-        running.look()
-        assert running.driver.client.restarts == 1
-        assert np.allclose(running.mean(100), WRENCH, atol=0.05)
+        assert np.allclose(running.flows(), WRENCH, atol=0.02)
 
 
 def test_a_product_name_that_is_not_utf_8_does_no_harm():
     with bench(name="latin") as running:
         running.look()
-        assert np.allclose(running.mean(), WRENCH, atol=0.02)
+        assert np.allclose(running.flows(), WRENCH, atol=0.02)
         client = running.driver.client
         assert client.health().sensor_configuration.product_name == "(not UTF-8)"
         assert client.health().receive_rate_hz > 0.0
@@ -342,4 +268,4 @@ def test_a_product_name_that_is_not_utf_8_does_no_harm():
         running.emulator.inject("off")
         running.poll(lambda: running.trouble.startswith("the box is silent"), "silence")
         running.emulator.inject("ok")
-        running.mean()
+        running.flows()

@@ -48,9 +48,8 @@ class World(Peer):
         self._pressures = self.publisher("pressure/state")
         self.hear("pressure/command", self.commands.append)
         self.hear("/diagnostics", lambda m: self.reports.extend(diagnostics_from_message(m)), False)
-        self.node.create_subscription(
-            TransitionEvent, "relay/transition_event", self._on_transition, 10
-        )
+        topic = "relay/transition_event"
+        self.node.create_subscription(TransitionEvent, topic, self._on_transition, 10)
 
     def _on_transition(self, event: TransitionEvent) -> None:
         self.states.append(event.goal_state.label)
@@ -155,9 +154,6 @@ def _active(lockstep: bool = False, **parameters) -> Iterator[tuple[Relay, World
         yield node, world
 
 
-# --- lifecycle ----------------------------------------------------------------------------------
-
-
 def test_a_whole_life_answers_only_while_active_and_leaves_a_vent_command():
     with _running(factor=2.0) as (node, world):
         assert world.state() == "unconfigured"
@@ -178,47 +174,27 @@ def test_a_whole_life_answers_only_while_active_and_leaves_a_vent_command():
         assert world.state() == "unconfigured"
         world.begin()  # and once more from the beginning
         assert world.answered(world.send([1e3, 0.0, 0.0])) == [2e3, 0.0, 0.0]
-
-
-def test_a_transition_the_state_does_not_allow_is_answered_and_survived():
-    with _running() as (_, world):
-        assert not world.change(ACTIVATE)
-        assert not world.change(99)
-        assert world.state() == "unconfigured"
-        assert world.change(CONFIGURE)
-
-
-def test_a_configure_that_fails_leaves_nothing_behind_and_may_be_repeated():
-    with _running() as (node, world):
-        node.device_broken = True
-        assert not world.change(CONFIGURE)
-        assert world.state() == "unconfigured"
-        node.device_broken = False
-        assert world.change(CONFIGURE)
-        assert len(node._inputs.subscriptions) == len(node._publishers_advertised) == 1
-
-
-def test_a_deactivate_that_fails_ends_inactive_all_the_same():
-    with _active() as (node, world):
-        node.fail_deactivate = True
-        assert world.change(DEACTIVATE)
-        assert world.state() == "inactive"
-        world.until(lambda: any(report.level == ERROR for report in world.reports))
-        assert "cannot stop" in world.reports[-1].message
-
-
-def test_shutdown_from_active_vents_first():
-    with _active() as (node, world):
+        world.commands.clear()
         finalized = threading.Event()
         node.on_finalized = finalized.set
-        assert world.change(SHUTDOWN)
+        assert world.change(SHUTDOWN)  # from active, which vents first
         assert finalized.is_set()
         world.until(lambda: bool(world.commands))
         assert list(world.commands[0].effort) == [0.0, 0.0, 0.0]
         assert world.state() == "finalized"
 
 
-# --- faults -------------------------------------------------------------------------------------
+def test_a_transition_that_is_not_allowed_or_fails_leaves_nothing_and_may_be_repeated():
+    with _running() as (node, world):
+        assert not world.change(ACTIVATE)
+        assert not world.change(99)
+        assert world.state() == "unconfigured"
+        node.device_broken = True
+        assert not world.change(CONFIGURE)
+        assert world.state() == "unconfigured"
+        node.device_broken = False
+        assert world.change(CONFIGURE)
+        assert len(node._inputs.subscriptions) == len(node._publishers_advertised) == 1
 
 
 def test_bad_messages_are_rejected_counted_and_named():
@@ -236,8 +212,7 @@ def test_bad_messages_are_rejected_counted_and_named():
         for count, send in enumerate(bad, start=1):
             send()
             world.until(lambda count=count: sum(node.counts.rejections.values()) == count)
-        last = world.send([2e3] * 3)
-        assert world.answered(last) == [2e3] * 3
+        assert world.answered(world.send([2e3] * 3)) == [2e3] * 3
         assert len(world.commands) == 2
         node.publish_diagnostics()
         world.until(lambda: world.told("rejected_messages") == len(bad))
@@ -248,6 +223,10 @@ def test_bad_messages_are_rejected_counted_and_named():
         ):  # fmt: skip
             assert any(word in reason for reason in rejections), word
         assert all(reason.startswith("pressure/state: ") for reason in rejections)
+        for number in range(1000):  # what is told of them stays bounded
+            node.reject("pressure/state", f"reason {number}")
+        assert len(node.counts.rejections) == 51
+        assert sum(node.counts.rejections.values()) == len(bad) + 1000
 
 
 STALLED_READER = """
@@ -293,14 +272,6 @@ def test_in_lockstep_a_reader_that_had_no_time_gets_all_before_the_node_is_inact
             reader.wait()
 
 
-def test_rejections_stay_bounded():
-    with _running() as (node, _):
-        for number in range(1000):
-            node.reject("pressure/state", f"reason {number}")
-        assert len(node.counts.rejections) == 51
-        assert sum(node.counts.rejections.values()) == 1000
-
-
 def test_exceptions_in_loop_decoder_and_callbacks_are_counted_and_survived():
     with _active() as (node, world):
         node.fail_next_tick = True
@@ -320,9 +291,11 @@ def test_exceptions_in_loop_decoder_and_callbacks_are_counted_and_survived():
         world.until(lambda: world.told("exceptions") == 3)
         errors = [report.message for report in world.reports if report.level == ERROR]
         assert any("a bug in a timer" in message for message in errors)
-
-
-# --- diagnostics --------------------------------------------------------------------------------
+        node.fail_deactivate = True  # it ends inactive all the same
+        assert world.change(DEACTIVATE)
+        assert world.state() == "inactive"
+        world.until(lambda: "cannot stop" in world.reports[-1].message)
+        assert world.reports[-1].level == ERROR
 
 
 def test_diagnostics_tell_how_the_run_went():
@@ -370,28 +343,20 @@ def test_levels_follow_what_happened_since_the_last_report():
     assert counts.values()["exceptions"] == 0
 
 
-# --- parameters ---------------------------------------------------------------------------------
-
-
-def test_a_parameter_that_the_node_does_not_have_is_warned_of_and_ignored(capfd):
-    with _running(factr=2.0, population=64, factor=0.5) as (node, _):
-        assert node.settings.factor == 0.5
-        assert not node.has_parameter("factr")
-    (told,) = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
-    assert "factr (did you mean factor?); population" in told
-
-
 def _offered_by(world, topic: str):
     return world.until(lambda: world.node.get_publishers_info_by_topic(topic))[0].qos_profile
 
 
-def test_qualities_of_service_can_be_chosen_as_in_rclpy(capfd):
+def test_qualities_of_service_can_be_chosen_and_unknown_parameters_are_warned_of(capfd):
     given = {
         "qos_overrides./pressure/command.publisher.reliability": "best_effort",
         "qos_overrides./pressure/command.publisher.depth": 7,
         "qos_overrides./pressure/comand.publisher.depth": 7,
+        **{"factr": 2.0, "population": 64, "factor": 0.5},
     }
     with _running(**given) as (node, world):
+        assert node.settings.factor == 0.5
+        assert not node.has_parameter("factr")
         assert world.change(CONFIGURE)
         offered = _offered_by(world, "/pressure/command")
         assert offered.reliability.name == "BEST_EFFORT"
@@ -402,8 +367,10 @@ def test_qualities_of_service_can_be_chosen_as_in_rclpy(capfd):
         assert world.change(CLEANUP)
         assert world.change(CONFIGURE)
         assert _offered_by(world, "/pressure/command").reliability.name == "BEST_EFFORT"
-    lines = capfd.readouterr().err.splitlines()
-    first, _ = [line for line in lines if "WARN" in line and "comand" in line]  # of each configure
+    warned = [line for line in capfd.readouterr().err.splitlines() if "WARN" in line]
+    (unknown,) = [line for line in warned if "factr" in line]
+    assert "factr (did you mean factor?); population" in unknown
+    first, _ = [line for line in warned if "comand" in line]  # of each configure
     assert "qos_overrides./pressure/comand.publisher.depth: ignored" in first
 
 
@@ -427,7 +394,7 @@ def test_a_bad_quality_of_service_refuses_to_configure_in_one_line(
     assert line in told
 
 
-def test_parameters_are_declared_with_range_description_and_value():
+def test_parameters_are_declared_and_change_only_when_they_may_which_is_in_the_log(capfd):
     with _running(rate_hz=50) as (node, world):
         assert node.settings.rate_hz == node.get_parameter("rate_hz").value == 50.0
         assert node.get_parameter("names").value == ["a", "b"]
@@ -440,10 +407,6 @@ def test_parameters_are_declared_with_range_description_and_value():
         assert busy.description == "time configure takes [s]"
         constraints = "one of wall, lockstep; can change while unconfigured"
         assert mode.additional_constraints == constraints
-
-
-def test_parameters_change_only_when_they_may():
-    with _running() as (node, world):
         assert world.set("rate_hz", 35.0).successful
         assert node.settings.rate_hz == 35.0
         refused = world.set("rate_hz", 5000.0)
@@ -462,11 +425,12 @@ def test_parameters_change_only_when_they_may():
         assert world.set("rate_hz", 35.0).successful  # as it is
         world.change(ACTIVATE)
         world.connect()
-        assert world.set("factor", 0.5).successful
+        for _ in range(2):  # the second time there is nothing new
+            assert world.set("factor", 0.5).successful
         assert world.answered(world.send([8e3] * 3)) == [4e3] * 3
-
-
-# --- the process --------------------------------------------------------------------------------
+    lines = [line for line in capfd.readouterr().err.splitlines() if "parameters changed" in line]
+    told = [line.partition("parameters changed: ")[2] for line in lines]
+    assert told == ["rate_hz was 50.0, is 35.0", "factor was 1.0, is 0.5"]
 
 
 @contextmanager
@@ -493,33 +457,18 @@ def _signal_handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_a_change_of_a_parameter_is_in_the_log(capfd):
-    with _active() as (_, world):
-        assert world.set("factor", 0.25).successful
-        assert world.set("factor", 0.25).successful  # nothing new
-    (told,) = [line for line in capfd.readouterr().err.splitlines() if "changed" in line]
-    assert told.endswith("parameters changed: factor was 1.0, is 0.25")
-
-
 @pytest.mark.usefixtures("_signal_handlers")
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
+def test_help_lists_every_parameter_and_what_a_person_got_wrong_is_one_line(capfd):
+    for arguments, line in (
         (["--ros-args", "-p", "rate_hz:=7000.0"], "parameter rate_hz = 7000.0: must be a number"),
         (["--rate", "7"], "argument '--rate': unknown"),
-    ],
-)
-def test_what_a_person_got_wrong_is_one_line_and_exit_code_two(arguments, line, capfd):
-    assert run(Relay, ["relay", *arguments]) == 2
-    errors = capfd.readouterr().err
-    assert errors.startswith(f"relay: error: {line}")
-    assert errors.count("\n") == 1
-
-
-@pytest.mark.usefixtures("_signal_handlers")
-def test_help_lists_every_parameter_with_unit_range_default_and_meaning(capsys):
+    ):
+        assert run(Relay, ["relay", *arguments]) == 2
+        errors = capfd.readouterr().err
+        assert errors.startswith(f"relay: error: {line}")
+        assert errors.count("\n") == 1
     assert run(Relay, ["relay", "--help"]) == 0
-    output = capsys.readouterr().out
+    output = capfd.readouterr().out
     assert "Commands the measured pressures times a factor." in output
     rate = "rate_hz := 70.0\n      number of cycles per second; a number from 1.0 to 1000.0 Hz"
     assert rate in output

@@ -90,29 +90,25 @@ def test_version_stands_the_same_in_every_description():
     version = importlib.metadata.version("softcr")
     assert package_xml().findtext("version") == version
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    assert config_directory() == ROOT / "config"  # a checkout uses its own
 
 
-def test_what_is_imported_from_ros_stands_in_package_xml():
+def test_what_is_imported_stands_in_package_xml_or_is_required_by_the_distribution():
     depends = {element.text for element in package_xml().iter("exec_depend")}
     assert {name for name in imported() if is_ros(name)} <= depends
-
-
-def test_what_is_imported_otherwise_is_required_by_the_distribution():
-    required = {
-        canonicalize_name(Requirement(text).name) for text in importlib.metadata.requires("softcr")
-    }
+    texts = importlib.metadata.requires("softcr")
+    required = {canonicalize_name(Requirement(text).name) for text in texts}
     distributions = importlib.metadata.packages_distributions()
+    # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries,
+    # and pydantic-core in the one version that fits pydantic, which no other may choose;
+    # pysoem, viser, OpenCV and CUDA are extras that need not be installed
+    others = {"pinocchio": "pin", "llvmlite": "numba", "pydantic_core": "pydantic"}
+    others |= {"cv2": "opencv-python-headless", "cuda": "cuda-bindings"}
+    others |= {"pysoem": "pysoem", "viser": "viser"}
     for name in sorted(imported()):
         if not is_ros(name):
             owners = {canonicalize_name(owner) for owner in distributions.get(name, [])}
-            # pinocchio comes into a folder of its own, llvmlite with numba whose types it carries,
-            # and pydantic-core in the one version that fits pydantic, which no other may choose;
-            # pysoem, viser, OpenCV and CUDA are extras that need not be installed
-            others = {"pinocchio": {"pin"}, "llvmlite": {"numba"}, "pydantic_core": {"pydantic"}}
-            others["cv2"] = {"opencv-python-headless"}
-            others["cuda"] = {"cuda-bindings"}
-            others |= {extra: {extra} for extra in ("pysoem", "viser")}
-            owners |= others.get(name, set())
+            owners |= {others.get(name)}
             assert owners & required, f"{name} is imported, but not required in setup.py"
 
 
@@ -196,19 +192,14 @@ def test_an_install_into_a_prefix_holds_everything_that_runs_need(prefix, tmp_pa
     told = output_of(sys.executable, "-c", code, cwd=tmp_path, env=in_prefix(prefix))
     config = share / "config" if prefix.kind == "wheel" else prefix.copy / "config"
     assert told.split() == [str(config), "licher2025"]
-
-
-def test_the_only_command_on_the_path_is_softcr(prefix):
+    # the only command on the path is softcr
     assert [path.name for path in (prefix.place / "bin").iterdir()] == ["softcr"]
 
 
-def test_ros2_run_finds_every_node_of_every_system(prefix):
+def test_ros2_run_finds_every_node_of_every_system(prefix, tmp_path):
     # as ros2 run does: what may be executed in lib/PACKAGE of the prefix that the index names
-    found = {
-        path.name: path.read_text()
-        for path in (prefix.place / "lib" / "softcr").iterdir()
-        if os.access(path, os.X_OK)
-    }
+    nodes = prefix.place / "lib" / "softcr"
+    found = {path.name: path.read_text() for path in nodes.iterdir() if os.access(path, os.X_OK)}
     systems = [
         simulation_system(SimulationOptions.of_options(options), Path("bag"))
         for options in ({}, {"robot": "dalenberg_robot1"}, {"estimator": "cc"})
@@ -219,16 +210,9 @@ def test_ros2_run_finds_every_node_of_every_system(prefix):
     for name, part in parts.items():
         module = " ".join(part.command[:2])  # of a block: what runs it, and the block
         assert f" -m {module} " in found[name]
-
-
-def test_a_node_runs_from_its_prefix(prefix, tmp_path):
     environment = in_prefix(prefix)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    node = prefix.place / "lib" / "softcr" / "estimator"
-    assert "estimator" in output_of(node, "--help", cwd=tmp_path, env=environment)
-
-
-# --- the wheel in an environment of its own ----------------------------------------------------
+    assert "estimator" in output_of(nodes / "estimator", "--help", cwd=tmp_path, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -304,27 +288,24 @@ def test_a_wheel_runs_far_from_the_checkout(environment, tmp_path):
     names = (*PACKAGES, "softcr_runtime.bags.reading", "softcr_runtime.replay.bag_replay")
     told = json.loads(run_in(environment, tmp_path, "python", "-c", IN_THE_WHEEL, *names))
     (site,) = environment.glob("lib/python3*/site-packages")
-    shipped = {
-        kind: sorted(path.stem for path in (ROOT / "config" / kind).glob(f"*.{ending}"))
-        for kind, ending in (("controllers", "yaml"), ("surrogates", "safetensors"))
-    }
+
+    def shipped(kind, ending):
+        return sorted(path.stem for path in (ROOT / "config" / kind).glob(f"*.{ending}"))
+
     assert all(site in Path(path).parents for path in [*told["modules"], *told["studies"]])
     assert told["config"] == str(environment / "share" / "softcr" / "config")
     assert {"licher2025", "four_chambers", "dalenberg_robot1"} <= set(told["robots"])
-    assert (told["controllers"], told["surrogates"]) == tuple(shipped.values())
-    assert told["registered"] == [
-        registry.resolve("controller", name).__module__ for name in ("nempc", "rod_mpc")
-    ]
+    assert told["controllers"] == shipped("controllers", "yaml")
+    assert told["surrogates"] == shipped("surrogates", "safetensors")
+    resolved = [registry.resolve("controller", name) for name in ("nempc", "rod_mpc")]
+    assert told["registered"] == [each.__module__ for each in resolved]
     assert len(told["studies"]) == len(study_files())
     assert "up" in run_in(environment, tmp_path, "softcr", "--help")
     assert "--robot" in run_in(environment, tmp_path, "softcr", "up", "simulation", "--help")
     listed = run_in(environment, tmp_path, "softcr", "study", "list")
     assert all(name in listed for name in study_files())
-
-
-def test_the_metadata_tell_a_reader_what_the_package_is(environment):
-    (told,) = environment.glob("lib/python3*/site-packages/softcr-*.dist-info/METADATA")
-    told = importlib.metadata.PathDistribution(told.parent)
+    (metadata,) = site.glob("softcr-*.dist-info/METADATA")
+    told = importlib.metadata.PathDistribution(metadata.parent)
     assert told.metadata["License"] == "Apache-2.0"
     assert {"Author", "Classifier", "Keywords", "License-File"} <= set(told.metadata)
     assert told.metadata["Description-Content-Type"] == "text/markdown"
@@ -363,13 +344,6 @@ def test_a_wheel_and_what_it_needs_run_in_an_empty_environment(wheel, tmp_path):
     run_in(place, tmp_path, "softcr", "up", "simulation", *arguments)
     summary = json.loads((tmp_path / "results/sim/latest/summary.json").read_text())
     assert summary["tip_aed_mm"] < 5.0
-
-
-# --- the checkout -------------------------------------------------------------------------------
-
-
-def test_a_checkout_uses_its_own_config():
-    assert config_directory() == ROOT / "config"
 
 
 def test_no_file_cites_what_is_not_in_the_repository():

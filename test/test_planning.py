@@ -27,11 +27,6 @@ def ellipse():
     return np.stack([0.04 * np.cos(phase), 0.03 * np.sin(phase), height], axis=1)
 
 
-@pytest.fixture(scope="module")
-def planned(prediction, ellipse):
-    return plan_along(ROBOT, prediction, ellipse, PERIOD)
-
-
 def test_holding_pressures_bring_the_tip_where_other_pressures_had_it(prediction):
     known = np.array([35e3, 12e3, 20e3])
     nominal = prediction.nominal_parameters
@@ -40,25 +35,19 @@ def test_holding_pressures_bring_the_tip_where_other_pressures_had_it(prediction
     assert holding_pressures(ROBOT, prediction, tip) == pytest.approx(known, abs=5.0)
 
 
-def test_the_plan_follows_the_path_inside_the_limits(planned, ellipse):
-    assert planned.deviation[35:-12].max() < 5e-4  # at its end it already stops
-    limits = ROBOT.pressure_limits
-    assert planned.pressures.min() >= limits.minimum - 1e-6
-    assert planned.pressures.max() <= limits.maximum + 1e-6
-    assert np.array_equal(planned.wanted_tips, ellipse)
-
-
-def test_commands_that_the_valves_can_follow_cause_the_pressures(planned):
-    """The lag inverted: what had to be commanded lies inside the box."""
+def test_the_plan_and_its_file_follow_the_path_inside_the_limits(prediction, ellipse, tmp_path):
+    plan = plan_along(ROBOT, prediction, ellipse, PERIOD)
+    assert plan.deviation[35:-12].max() < 5e-4  # at its end it already stops
     lag, limits = ROBOT.pressure_lag, ROBOT.pressure_limits
+    assert plan.pressures.min() >= limits.minimum - 1e-6
+    assert plan.pressures.max() <= limits.maximum + 1e-6
+    assert np.array_equal(plan.wanted_tips, ellipse)
+    # the lag inverted: what had to be commanded lies inside the box
     decay = np.exp(-lag.pole * PERIOD)
-    before, after = planned.pressures[:-1], planned.pressures[1:]
+    before, after = plan.pressures[:-1], plan.pressures[1:]
     commands = (after - decay * before) / (1 - decay) * lag.pole / lag.gain
     assert limits.minimum - 1e-3 <= commands.min() <= commands.max() <= limits.maximum + 1e-3
-
-
-def test_the_file_brings_the_tip_along_the_path(planned, ellipse, prediction, tmp_path):
-    command.write_inputs(tmp_path / "plan.npz", planned.pressures, planned.period, "pressure")
+    command.write_inputs(tmp_path / "plan.npz", plan.pressures, plan.period, "pressure")
     reference = from_file(prediction, tmp_path / "plan.npz", PERIOD)
     distance = np.linalg.norm(reference.tip_positions - ellipse, axis=1)
     assert distance[35:-12].max() < 5e-4

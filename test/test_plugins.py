@@ -14,14 +14,12 @@ from softcr_runtime.blocks.guard import MOST_KINDS, MOST_REFUSALS
 from softcr_runtime.blocks.virtual import VirtualExecutor
 from softcr_tools.cli import main
 from softcr_tools.running import up
-from softcr_tools.running.hardware_system import HardwareOptions, hardware_system
 from softcr_tools.running.run_options import SimulationOptions
 from softcr_tools.running.systems import simulation_system
 
 SPRING = f"{ROOT}/examples/spring_plant.py:SpringPlant"
 VELOCITY = f"{ROOT}/examples/constant_velocity.py:ConstantVelocity"
 PID = f"{ROOT}/examples/joint_pid.py:JointPid"
-NO_STATE = {"rod": {}, VELOCITY: {"controller": PID}}
 PRESSURE = 30e3
 
 CONTROLLER = """
@@ -79,18 +77,7 @@ def played(system, duration=None):
     return published, executor
 
 
-# --- naming and options -------------------------------------------------------------------------
-
-
-def test_settings_of_a_class_are_options_by_role_and_name(tmp_path):
-    given = {"controller.gain": "3", "controller.names": "x, y", "controller.loud": "true"}
-    system = system_of(controller=controller(tmp_path), **given, **{"plant.stiffness": "40"})
-    parameters = system.part("controller").parameters
-    assert (parameters["gain"], parameters["names"], parameters["loud"]) == (3.0, ["x", "y"], True)
-    assert system.part("simulator").parameters["stiffness"] == 40.0
-
-
-def test_words_of_a_command_line_for_what_it_names(tmp_path, monkeypatch, capsys):
+def test_settings_of_a_class_are_options_by_role_and_name(tmp_path, monkeypatch, capsys):
     chosen = []
     monkeypatch.setattr(up, "run_simulation", lambda options, *_: chosen.append(options) or 0)
     named = ["--plant.stiffness=40", "--controller", controller(tmp_path), "--plant", SPRING]
@@ -98,39 +85,17 @@ def test_words_of_a_command_line_for_what_it_names(tmp_path, monkeypatch, capsys
     assert main([*words, "--controller.loud", "true", "--controller.names", "x, y"]) == 0
     (options,) = chosen
     assert options.seed == 3
-    assert options.roles == {
-        "controller": {"gain": 2.0, "loud": True, "names": ["x", "y"]},
-        "plant": {"stiffness": 40.0},
-    }
-    for wrong, line in (
-        (["--controller.gain"], "--controller.gain"),
-        (["--controller.gian", "3"], "option --controller.gian: unknown; did you mean"),
-        (["--controller.gain", "99"], "gain = 99.0: must be a number from 0.0 to 10.0"),
-    ):
-        assert main(["up", "simulation", *named, *wrong]) == 2
-        (error,) = capsys.readouterr().err.splitlines()
-        assert line in error
-
-
-def test_the_estimators_block_offers_how_it_waits_and_computes(tmp_path):
-    expected = {"patience": 1.5, "substeps": 3, "longest_prediction": 2.0}
-    of_block = {f"estimator.{name}": str(value) for name, value in expected.items()}
-    for named in ("rod", VELOCITY):  # whoever estimates
-        options = SimulationOptions.of_options({"estimator": named} | of_block | NO_STATE[named])
-        system = simulation_system(options, Path("nowhere"))
-        assert expected.items() <= system.part("estimator").parameters.items()
-    line = "option estimator.patience = 9.0: must be a number from 0.1 to"
-    with pytest.raises(UserError, match=line):
-        SimulationOptions.of_options({"estimator.patience": "9"})
-    for given, patience in (({}, 2.5), ({"estimator.patience": "1.5"}, 1.5)):
-        system = hardware_system(HardwareOptions.of_options(given), Path("nowhere"))
-        assert system.part("estimator").parameters["patience"] == patience
-
-
-def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch):
+    given = {"gain": 2.0, "loud": True, "names": ["x", "y"]}
+    assert options.roles == {"controller": given, "plant": {"stiffness": 40.0}}
+    texts = {"controller.gain": "2", "controller.names": "x, y", "controller.loud": "true"}
+    system = system_of(controller=controller(tmp_path), **texts, **{"plant.stiffness": "40"})
+    assert given.items() <= system.part("controller").parameters.items()
+    assert system.part("simulator").parameters["stiffness"] == 40.0
+    assert main(["up", "simulation", *named, "--controller.gian", "3"]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "option --controller.gian: unknown; did you mean" in error
     monkeypatch.setenv("COLUMNS", "200")
-    words = ["up", "simulation", "--controller", controller(tmp_path), "--plant", SPRING, "-h"]
-    assert main(words) == 0
+    assert main(["up", "simulation", *named, "-h"]) == 0
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())  # lines may be broken
     for words in (
         r"--controller.gain \w+ of nothing; from 0.0 to 10.0 \[default: 1.0\]",
@@ -139,14 +104,18 @@ def test_help_lists_the_settings_of_what_is_named(tmp_path, capsys, monkeypatch)
         assert re.search(words, text)
 
 
+def test_the_estimators_block_offers_how_it_waits_and_computes_whoever_estimates():
+    expected = {"patience": 1.5, "substeps": 3, "longest_prediction": 2.0}
+    system = system_of(controller=PID, **{f"estimator.{n}": str(v) for n, v in expected.items()})
+    assert expected.items() <= system.part("estimator").parameters.items()
+
+
 RED = {"plant": SPRING, "plant.colour": "red"}
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"controller": "pid"}, "controller 'pid': unknown; known are nempc, rod_mpc"),
-        ({"controller": f"{ROOT}/examples/joint_pid.py:Pid"}, "no class Pid there; it has "),
         ({"controller": SPRING}, "lacks command; a controller has reset, command, or is a block"),
         ({"estimator": PID}, "lacks update; a estimator has"),
         ({"plant": SPRING, "plant.mass": "99"}, "option plant.mass = 99.0: must be a number above"),
@@ -186,16 +155,12 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path, text, line):
 
 
 def test_a_class_that_cannot_be_made_is_one_line(tmp_path):
-    text = (
-        "class Mine:\n    needs_state = False\n"
-        "    def __init__(self, context, settings):\n        context.nothing\n"
-    )
-    system = system_of(controller=mine(tmp_path, text + METHODS))
+    text = "class Mine:\n    needs_state = False\n    def __init__(self, context, settings):\n"
+    text += "        context.nothing\n" + METHODS
+    system = system_of(controller=mine(tmp_path, text))
     with pytest.raises(UserError, match=r"Mine cannot be made: AttributeError: .*mine.py, line 4"):
         VirtualExecutor(system)
 
-
-# --- what it may answer -------------------------------------------------------------------------
 
 BAD_ANSWERS = {
     "raise ValueError('no idea')": "Mine.tick: ValueError: no idea (mine.py, line ",
@@ -347,8 +312,6 @@ def test_what_a_plant_cannot_have_measured_is_one_line(tmp_path, topic, value, l
     assert 10 <= len(published["pressure/state"]) < 20
 
 
-# --- references ---------------------------------------------------------------------------------
-
 LINE = """
 import numpy as np
 from pydantic import BaseModel, Field
@@ -421,9 +384,6 @@ def test_inputs_that_a_reference_of_one_s_own_knows_are_told_far_ahead(tmp_path)
         since = 1e-9 * (np.array(packet.due) - first)
         assert packet.due[0] == stamp
         np.testing.assert_allclose(packet.commands[:, 0], 3e4 + 0.02 * since, rtol=1e-9)
-
-
-# --- the page -----------------------------------------------------------------------------------
 
 
 def files_of_the_page(folder):

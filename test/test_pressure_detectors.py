@@ -159,9 +159,7 @@ def test_while_a_commanded_motion_speaks_for_the_sensor_openings_are_given_as_wa
 
 
 @pytest.mark.parametrize(("readings", "found"), [(1, 0), (2, 0), (3, 1)])
-def test_a_disturbed_reading_is_no_fault_and_three_are_however_much_margin_there_was(
-    readings, found
-):
+def test_a_disturbed_reading_is_no_fault_and_three_are_whatever_the_margin_was(readings, found):
     channel, constants = made(60e3)
     channel["fast_down"] = channel["slow_down"] = 5e3  # of a motion before
     changes = [-30e3] + [0.0] * (readings - 1) + [30e3] + [0.0] * 20

@@ -36,9 +36,9 @@ def driven(ticks, noise, rng, delay=1, ramped=False):
     return true + noise * rng.standard_normal(true.shape), true, commands
 
 
-def filtered(readings, commands, missing=()):
+def filtered(readings, commands, missing=(), lag=LAG):
     """(T, 3) what a filter makes of readings; what was played in a tick is heard at its end."""
-    pressures, found = PressureFilter(LAG, DT), []
+    pressures, found = PressureFilter(lag, DT), []
     for k, reading in enumerate(readings):
         if k > 0 and k - 1 not in missing:
             pressures.hear(DT * (k - 1), commands[k - 1])
@@ -80,21 +80,13 @@ def test_noise_is_found_and_most_of_it_removed(noise, seed):
     assert left < 0.6 * noise
 
 
-def test_readings_without_noise_stay_as_they_are():
-    readings, _, commands = driven(200, 0.0, np.random.default_rng(2))
+def test_readings_without_noise_stay_as_they_are_and_another_lag_passes_for_no_noise():
+    """The error of the model is the same in neighbouring ticks, noise is not."""
+    readings, _, commands = driven(300, 0.0, np.random.default_rng(2))
     found, _ = filtered(readings, commands)
     np.testing.assert_allclose(found, readings, rtol=1e-12)
-
-
-def test_another_lag_than_the_files_passes_for_no_noise():
-    """The error of the model is the same in neighbouring ticks, noise is not."""
-    readings, _, commands = driven(300, 0.0, np.random.default_rng(3))
-    pressures = PressureFilter(PressureLag(27.0, 30.0), DT)
-    for k, reading in enumerate(readings):
-        if k > 0:
-            pressures.hear(DT * (k - 1), commands[k - 1])
-        found = pressures.filtered(reading, DT * k)
-        np.testing.assert_array_equal(found, reading)
+    found, pressures = filtered(readings, commands, lag=PressureLag(27.0, 30.0))
+    np.testing.assert_array_equal(found, readings)
     assert pressures.follows
 
 

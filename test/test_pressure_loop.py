@@ -80,6 +80,7 @@ def test_valve_map_ends_middle_and_nan():
     volts = [valve_volts(VALVE, opening) for opening in openings]
     assert volts == [0.0, 5.0, 10.0, 0.0, 10.0, 5.0]
     assert valve_opening(VALVE, VALVE.when_dead) == -1.0
+    assert loop_with().vent_volts.tolist() == [VALVE.exhaust] * 3 == [0.0] * 3
 
 
 def rates(flow, volts, pressures):
@@ -88,15 +89,15 @@ def rates(flow, volts, pressures):
     return np.array([flow_rate(flow, valve_opening(VALVE, volt), p) for volt, p in each])
 
 
-def simulate(loop, setpoint, start, duration, flow=FLOW, blocked=0.0):
-    """Pressures every millisecond; the chambers are blocked for the first seconds."""
+def simulate(loop, setpoint, start, duration, flow=FLOW, blocked=0.0, leak=0.0):
+    """Pressures every millisecond; the chambers are blocked for the first seconds, and leak."""
     pressures, trace = np.array(start, dtype=float), []
     for step in range(round(duration / DT)):
         volts = loop.volts(np.asarray(setpoint, dtype=float), pressures.copy(), DT)
         assert np.all((volts >= 0.0) & (volts <= 10.0))
         if step * DT >= blocked:
             for _ in range(4):
-                pressures += rates(flow, volts, pressures) * DT / 4
+                pressures += (rates(flow, volts, pressures) - leak * pressures) * DT / 4
         trace.append(pressures.copy())
     return np.array(trace)
 
@@ -118,19 +119,14 @@ def test_closed_loop_is_the_first_order_lag_of_its_gain_filling_and_emptying(sta
 
 
 def test_integral_removes_what_a_wrong_flow_model_and_a_leak_leave():
-    leaking = FLOW.model_copy(update={"supply": 1.2e5, "exhaust_rate": 35.0})
+    wrong = FLOW.model_copy(update={"supply": 1.2e5, "exhaust_rate": 35.0})
 
-    def after_leak(integral):
+    def left(integral):
         loop = loop_with(integral=integral)
-        pressures = np.full(3, 3e4)
-        for _ in range(6000):
-            volts = loop.volts(np.full(3, 4e4), pressures.copy(), DT)
-            pressures += rates(leaking, volts, pressures) * DT
-            pressures -= 0.3 * pressures * DT
-        return abs(pressures[0] - 4e4)
+        return abs(simulate(loop, [4e4] * 3, [3e4] * 3, 6.0, wrong, leak=0.3)[-1, 0] - 4e4)
 
-    assert after_leak(0.0) > 500.0
-    assert after_leak(20.0) < 20.0
+    assert left(0.0) > 500.0
+    assert left(20.0) < 20.0
 
 
 def test_anti_windup_bounds_the_overshoot_after_a_blocked_valve():
@@ -166,8 +162,3 @@ def test_whatever_comes_in_volts_are_in_range(rows, dt):
             volts = loop.volts(finite, measured, dt)
         assert np.all((volts >= 0.0) & (volts <= 10.0))
         assert np.all(volts[~np.isfinite(measured)] == VALVE.closed)
-
-
-def test_vent_needs_nothing():
-    assert loop_with().vent_volts.tolist() == [0.0] * 3
-    assert math.isclose(VALVE.exhaust, 0.0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from softcr_estimation.identification.stages import write_robot
 from softcr_models import UserError, load_robot
 from softcr_models.identification.measured_groups import groups_of
 from softcr_models.identification.prior_fit import _Search, next_rest, prior_fit
@@ -25,6 +26,9 @@ def arm():
     sensors = [each.model_dump() for each in robot.sensors if each.type != "pose"]
     middle = {"type": "pose", "name": "middle", "at": 0.5, "offset": (0.01, 0, 0), "noise": NOISE}
     return robot.replace(sensors=[*sensors, middle])
+
+
+ARM = arm()
 
 
 def recording_of(robot, configurations, values):
@@ -56,8 +60,7 @@ def fitted(robot, recording, families=FOUND):
 
 
 def test_what_the_recording_tells_is_found_within_its_own_deviations():
-    robot = arm()
-    fit = fitted(robot, recording_of(robot, static_configurations(robot, 2), TRUE))
+    fit = fitted(ARM, recording_of(ARM, static_configurations(ARM, 2), TRUE))
     for unknown, deviation in zip(fit.unknowns, fit.deviations, strict=True):
         off = fit.values[unknown.name] - TRUE.get(unknown.name, 0.0)
         assert abs(off) < 4.0 * deviation + 0.02 * unknown.deviation, unknown.name
@@ -75,8 +78,7 @@ def test_what_the_recording_tells_is_found_within_its_own_deviations():
     ],
 )
 def test_a_frame_or_actuators_far_from_where_the_guess_has_them_are_found(families, true):
-    robot = arm()
-    fit = fitted(robot, recording_of(robot, static_configurations(robot, 2), true), families)
+    fit = fitted(ARM, recording_of(ARM, static_configurations(ARM, 2), true), families)
     for name, value in fit.values.items():
         apart = value - true.get(name, 0.0)
         limit = 0.02 if name.startswith(("base_turn", "angle")) else 0.05
@@ -84,27 +86,25 @@ def test_a_frame_or_actuators_far_from_where_the_guess_has_them_are_found(famili
 
 
 def test_the_direction_of_gravity_is_found():
-    robot = arm()
-    to_world = Rotation.from_euler("xyz", robot.base_orientation)
+    to_world = Rotation.from_euler("xyz", ARM.base_orientation)
     tilted = to_world * Rotation.from_rotvec((0.04, -0.03, 0.0))
-    true = robot.replace(base_orientation=tilted.as_euler("xyz").tolist())
-    recording = recording_of(true, static_configurations(robot, 2), {})
-    fit = fitted(robot, recording, ("gravity",))
+    true = ARM.replace(base_orientation=tilted.as_euler("xyz").tolist())
+    recording = recording_of(true, static_configurations(ARM, 2), {})
+    fit = fitted(ARM, recording, ("gravity",))
     assert fit.deviations.max() < 3e-3
     downs = [
         Rotation.from_euler("xyz", each.base_orientation).inv().apply((0.0, 0.0, -1.0))
-        for each in (fit.recorded.robot, true, robot)
+        for each in (fit.recorded.robot, true, ARM)
     ]
     np.testing.assert_allclose(downs[0], downs[1], atol=4.0 * fit.deviations.max())
     assert np.linalg.norm(downs[2] - downs[1]) > 0.04
-    weightless = robot.replace(gravity=0.0)
-    assert unknowns_of(weightless, ("gravity",), groups(robot, recording)) == ()
+    weightless = ARM.replace(gravity=0.0)
+    assert unknowns_of(weightless, ("gravity",), groups(ARM, recording)) == ()
 
 
 def test_what_the_recording_does_not_tell_stays_at_the_guess():
-    robot = arm()
-    first = [row for row in static_configurations(robot, 2) if not row[1:].any()]
-    fit = fitted(robot, recording_of(robot, first, {"gain_1": 0.1}), ("gains",))
+    first = [row for row in static_configurations(ARM, 2) if not row[1:].any()]
+    fit = fitted(ARM, recording_of(ARM, first, {"gain_1": 0.1}), ("gains",))
     told = dict(zip((each.name for each in fit.unknowns), fit.told, strict=True))
     # what the tendons share is believed before one tendon's own
     assert fit.values["gain"] + fit.values["gain_1"] == pytest.approx(0.1, abs=5e-3)
@@ -115,10 +115,9 @@ def test_what_the_recording_does_not_tell_stays_at_the_guess():
 
 
 def test_the_derivative_is_that_of_steady_states_found_anew():
-    robot = arm()
-    recording = recording_of(robot, static_configurations(robot, 2)[-4:], {})
-    chosen = groups(robot, recording)
-    search = _Search(robot, recording, tuple(chosen), unknowns_of(robot, tuple(FAMILIES), chosen))
+    recording = recording_of(ARM, static_configurations(ARM, 2)[-4:], {})
+    chosen = groups(ARM, recording)
+    search = _Search(ARM, recording, tuple(chosen), unknowns_of(ARM, tuple(FAMILIES), chosen))
     values = np.array([0.1 * each.deviation for each in search.unknowns])
     jacobian = search.jacobian(values, search.states(values, None))
     for place, unknown in enumerate(search.unknowns):
@@ -141,11 +140,10 @@ def test_stiffening_is_found_where_the_curvature_differs():
 
 
 def test_the_next_rest_is_one_that_moves_what_was_not_told():
-    robot = arm()
-    first = [row for row in static_configurations(robot, 2) if not row[1:].any()]
-    recording = recording_of(robot, first, {})
-    fit = fitted(robot, recording, ("gains",))
-    chosen, left = next_rest(robot, fit, groups(robot, recording))
+    first = [row for row in static_configurations(ARM, 2) if not row[1:].any()]
+    recording = recording_of(ARM, first, {})
+    fit = fitted(ARM, recording, ("gains",))
+    chosen, left = next_rest(ARM, fit, groups(ARM, recording))
     assert chosen[1:].any()
     assert (left <= fit.deviations * (1.0 + 1e-9)).all()
     for number in 1 + np.flatnonzero(chosen):
@@ -154,10 +152,9 @@ def test_the_next_rest_is_one_that_moves_what_was_not_told():
 
 
 def test_at_the_edge_of_what_can_be_the_derivative_is_taken_backward():
-    robot = arm()
-    edge = robot.replace(curvature_stiffness=1.0)
-    recording = recording_of(robot, static_configurations(robot, 2)[-2:], {})
-    chosen = groups(robot, recording)
+    edge = ARM.replace(curvature_stiffness=1.0)
+    recording = recording_of(ARM, static_configurations(ARM, 2)[-2:], {})
+    chosen = groups(ARM, recording)
     search = _Search(edge, recording, tuple(chosen), unknowns_of(edge, ("stiffening",), chosen))
     assert np.isfinite(search.jacobian(np.zeros(1), search.states(np.zeros(1), None))).all()
 
@@ -176,8 +173,7 @@ def test_a_row_without_a_steady_state_does_not_end_the_fit():
 
 
 def test_the_command_judges_what_was_held_out_and_says_how_it_was_recorded(tmp_path, capsys):
-    robot = arm()
-    recording = recording_of(robot, static_configurations(robot, 2), TRUE)
+    recording = recording_of(ARM, static_configurations(ARM, 2), TRUE)
     header = [f"tension_{k + 1}" for k in range(recording.inputs.shape[1])]
     header += [f"{name}_{axis}" for name in ("tip", "middle") for axis in "xyz"]
     table = np.hstack((recording.inputs, *recording.outputs.values()))
@@ -186,9 +182,7 @@ def test_the_command_judges_what_was_held_out_and_says_how_it_was_recorded(tmp_p
         head = ",".join(header[:width])
         np.savetxt(tmp_path / name, rows[:, :width], delimiter=",", header=head, comments="")
     path = tmp_path / "arm.yaml"
-    from softcr_estimation.identification.stages import write_robot
-
-    write_robot(robot, path)
+    write_robot(ARM, path)
     words = [
         "identify", str(tmp_path / "fit.csv"), "--robot", str(path), "--find", ",".join(FOUND),
         "--hold-out", str(tmp_path / "held.csv"), "--results", str(tmp_path / "results"),
@@ -199,10 +193,10 @@ def test_the_command_judges_what_was_held_out_and_says_how_it_was_recorded(tmp_p
     assert float(line.split()[4]) < 0.5
     latest = tmp_path / "results/identification/latest"
     assert "base_position" in (latest / "recorded.yaml").read_text()
-    assert load_robot(str(latest / "identified.yaml")).name == robot.name
+    assert load_robot(str(latest / "identified.yaml")).name == ARM.name
     assert (latest / "rests.png").is_file()
 
 
 def test_a_family_that_does_not_exist_is_one_line():
     with pytest.raises(UserError, match="gain: not to be found; allowed are stiffness, taper"):
-        unknowns_of(arm(), ["gain"], [])
+        unknowns_of(ARM, ["gain"], [])

@@ -31,11 +31,8 @@ def run(monkeypatch):
     return state
 
 
-def test_a_node_that_computes_is_waited_for_however_long(run):
+def test_a_node_that_computes_and_a_suspended_machine_are_waited_for_however_long(run):
     run.look(10 * STALL_TIMEOUT, step=1.0)
-
-
-def test_a_machine_that_was_suspended_goes_on(run):
     run.computes = False
     run.look(5 * 3600.0, step=3600.0)
 

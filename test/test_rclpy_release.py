@@ -5,7 +5,7 @@ import inspect
 import re
 
 import pytest
-from kit.processes import ROOT
+from kit.processes import ROOT, ros
 
 rclpy = pytest.importorskip("rclpy")
 
@@ -24,30 +24,19 @@ def test_the_installed_release_has_all_names_and_was_tested():
     assert release() in TESTED
 
 
-@pytest.fixture(scope="module")
-def node():
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    given = [Parameter("given", value=3)]
-    node = LifecycleNode("small", context=context, parameter_overrides=given)
-    yield node
-    node.destroy_node()
-    context.try_shutdown()
-
-
-def test_a_node_has_what_it_was_given_before_it_declares_anything(node):
-    assert not node.has_parameter("given")
-    assert node._parameter_overrides["given"].value == 3
-
-
-def test_the_service_of_transitions_calls_what_it_is_told_to_call(node):
-    """An answer of one's own takes the place of rclpy's, with the same two arguments."""
-    service = node._service_change_state
-    assert len(inspect.signature(service.callback).parameters) == 2
-    before = service.callback
-    service.callback = print
-    assert service.callback is print
-    service.callback = before
+def test_a_node_has_what_it_was_given_and_calls_what_it_is_told_to_call():
+    """Parameters before any is declared; an answer of one's own to transitions takes the place of
+    rclpy's, with the same two arguments."""
+    with ros() as context:
+        given = [Parameter("given", value=3)]
+        node = LifecycleNode("small", context=context, parameter_overrides=given)
+        assert not node.has_parameter("given")
+        assert node._parameter_overrides["given"].value == 3
+        service = node._service_change_state
+        assert len(inspect.signature(service.callback).parameters) == 2
+        service.callback = print
+        assert service.callback is print
+        node.destroy_node()
 
 
 def test_an_executor_asks_a_group_before_it_touches_what_is_in_it():

@@ -17,9 +17,6 @@ from softcr_control.reference.references import (
 )
 from softcr_control.reference.settings import ReferenceSettings
 from softcr_models.errors import UserError
-from softcr_models.prediction import RodPrediction
-from softcr_models.robots.robot import load_robot
-from softcr_models.rod.cosserat_rod import CosseratRod
 
 
 def ramp(rows: int = 11) -> SampledReference:
@@ -27,12 +24,17 @@ def ramp(rows: int = 11) -> SampledReference:
     return SampledReference(0.1, np.stack([steps, -steps], axis=1), np.stack([steps] * 3, axis=1))
 
 
-def test_window_on_the_grid_is_exactly_the_computed_rows():
-    window = ramp().window(0.1 * 3, 4)
-    assert window.stamp == 0.1 * 3
-    assert window.period == 0.1
+def test_a_window_is_rows_of_the_grid_and_the_first_and_last_hold_beyond_it():
+    source = ramp()
+    window = source.window(0.1 * 3, 4)
+    assert (window.stamp, window.period) == (0.1 * 3, 0.1)
     assert np.array_equal(window.states[:, 0], [3, 4, 5, 6])
     assert np.array_equal(window.tip_positions[:, 2], [3, 4, 5, 6])
+    for time, tips in ((0.9, [9, 10, 10, 10]), (99.0, [10, 10]), (-0.2, [0, 0, 0, 1])):
+        assert np.array_equal(source.window(time, len(tips)).tip_positions[:, 0], tips)
+    assert source.duration == pytest.approx(1.0)
+    source.states[4] = np.nan  # what is unknown of one row does not reach another
+    assert np.array_equal(np.isnan(source.window(0.3, 3).states[:, 0]), [False, True, False])
 
 
 @given(st.floats(0.0, 0.7))
@@ -41,31 +43,12 @@ def test_window_between_grid_points_is_interpolated(time):
     assert np.allclose(window.tip_positions[:, 0], time / 0.1 + np.arange(3), atol=1e-5)
 
 
-def test_last_row_holds_after_the_end_and_first_before_the_begin():
-    assert np.array_equal(ramp().window(0.9, 4).tip_positions[:, 0], [9, 10, 10, 10])
-    assert np.array_equal(ramp().window(99.0, 2).tip_positions[:, 0], [10, 10])
-    assert np.array_equal(ramp().window(-0.2, 4).tip_positions[:, 0], [0, 0, 0, 1])
-    assert ramp().duration == pytest.approx(1.0)
-
-
-def test_unknown_state_of_one_row_does_not_reach_another_on_the_grid():
-    source = ramp()
-    source.states[4] = np.nan
-    assert np.array_equal(np.isnan(source.window(0.3, 3).states[:, 0]), [False, True, False])
-
-
-def test_tips_must_be_known():
-    with pytest.raises(UserError, match="tip position of row 1 is not finite"):
-        SampledReference(0.1, np.zeros((2, 5)), [[0, 0, 0], [0, np.nan, 0]])
-
-
 def test_setpoint_is_the_equilibrium_for_ever():
     model, pressures = LinearModel(), np.array([45e3, 25e3, 15e3])
     window = setpoint(model, pressures, PERIOD).window(17.3, 5)
     state = model.equilibrium(pressures, None)
     assert np.allclose(window.states, state)
-    later = model.step(state, pressures, pressures, None, PERIOD)
-    assert np.allclose(later, state)
+    assert np.allclose(model.step(state, pressures, pressures, None, PERIOD), state)
     assert np.allclose(window.tip_positions, model.tip_positions(state[None], None))
 
 
@@ -134,10 +117,12 @@ def test_tip_circle_knows_the_tip_only():
     assert np.allclose(source.tip_positions[70 * 2], source.tip_positions[70 * 4])
 
 
-@pytest.mark.parametrize("bad", [[[1e3, 1e3]], [[np.nan, 0, 0]], [1e3, 1e3, 1e3]])
-def test_pressures_must_fit_the_robot(bad):
-    with pytest.raises(UserError, match="reference: pressure trajectory"):
-        pressure_trajectory(LinearModel(), bad, PERIOD)
+def test_tips_must_be_known_and_pressures_fit_the_robot():
+    with pytest.raises(UserError, match="tip position of row 1 is not finite"):
+        SampledReference(0.1, np.zeros((2, 5)), [[0, 0, 0], [0, np.nan, 0]])
+    for bad in ([[1e3, 1e3]], [[np.nan, 0, 0]], [1e3, 1e3, 1e3]):
+        with pytest.raises(UserError, match="reference: pressure trajectory"):
+            pressure_trajectory(LinearModel(), bad, PERIOD)
 
 
 def test_a_model_that_fails_is_told_with_time_and_pressures():
@@ -151,15 +136,11 @@ def test_a_model_that_fails_is_told_with_time_and_pressures():
         pressure_trajectory(Failing(), np.full((20, 3), 1e3), PERIOD)
 
 
-def write_csv(path, header, rows):
-    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
-    return path
-
-
 def test_csv_of_pressures_is_simulated(tmp_path):
-    model = LinearModel()
-    rows = [(0.5, 1e3, 0, 0), (0.7, 2e3, 0, 0), (1.5, 2e3, 1e3, 0)]
-    path = write_csv(tmp_path / "p.csv", "time,pressure_1,pressure_2,pressure_3", rows)
+    model, path = LinearModel(), tmp_path / "p.csv"
+    path.write_text(
+        "time,pressure_1,pressure_2,pressure_3\n0.5,1e3,0,0\n0.7,2e3,0,0\n1.5,2e3,1e3,0\n"
+    )
     source = from_file(model, path, 0.1)
     columns = ([1e3, 2e3, 2e3], [0, 0, 1e3], [0, 0, 0])
     levels = [np.interp(np.arange(11) * 0.1, [0, 0.2, 1.0], column) for column in columns]
@@ -168,8 +149,8 @@ def test_csv_of_pressures_is_simulated(tmp_path):
 
 
 def test_csv_of_tips_and_npz_of_states(tmp_path):
-    model = LinearModel()
-    path = write_csv(tmp_path / "t.csv", "time, tip_x, tip_y, tip_z", [(0, 0, 0, 1), (1, 2, 0, 1)])
+    model, path = LinearModel(), tmp_path / "t.csv"
+    path.write_text("time, tip_x, tip_y, tip_z\n0,0,0,1\n1,2,0,1\n")
     source = from_file(model, path, 0.25)
     assert np.allclose(source.tip_positions[:, 0], [0, 0.5, 1, 1.5, 2])
     assert source.states is None
@@ -207,17 +188,3 @@ def test_unreadable_files_get_one_clear_line(tmp_path, name):
     (tmp_path / "broken.npz").write_bytes(b"PK not a zip")
     with one_line(name):
         from_file(LinearModel(), tmp_path / name, PERIOD)
-
-
-def test_circle_of_the_rod_is_feasible_and_nearly_a_circle_when_slow():
-    rod = RodPrediction(CosseratRod(load_robot("licher2025"), intervals=5), single_precision=False)
-    source = ReferenceSettings(kind="circle", frequency=0.1, duration=10.0).source(rod, PERIOD)
-    times = np.arange(len(source.states)) * PERIOD
-    phase = signals.circle_phase(times, 0.1)
-    wanted = signals.rotating_inputs(phase, 3, 35e3, 20e3)
-    pressures = signals.soft_start(wanted, np.zeros(3), times, 1.0)
-    nominal = np.repeat(rod.nominal_parameters[None], len(times) - 1, axis=0)
-    moved = rod.step(source.states[:-1], pressures[:-1], pressures[1:], nominal, PERIOD)
-    assert np.abs((moved - source.states[1:]) / rod.state.scale).max() < 1e-9
-    radii = np.hypot(*source.tip_positions[times > 5.0, :2].T)
-    assert radii.min() > 0.97 * radii.max() > 0.05

@@ -32,6 +32,9 @@ def test_a_place_and_the_name_of_the_same_class_resolve_alike():
     part = registry.part("controller", place, {"seed": 3})
     assert part.parameters == {"controller": place, "seed": 3}
     assert part.name == "controller"  # only known names have nodes of their own
+    names = {node for kind in KINDS for node in registry.nodes(kind)}
+    assert names
+    assert names <= set(NODES)  # which can be started by them
 
 
 def test_a_block_of_one_s_own_is_run_as_it_is(tmp_path):
@@ -54,7 +57,7 @@ def test_an_unknown_name_lists_the_known_ones(kind):
         registry.resolve(kind, "xyz")
 
 
-def test_a_file_is_read_once_and_names_that_are_none_are_refused(tmp_path):
+def test_a_file_is_read_once_and_names_that_are_none_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "mine.py"
     path.write_text("class Mine:\n    pass\nnumber = 3\n")
     assert load_class(f"{path}:Mine", "thing") is load_class(f"{path}:Mine", "thing")
@@ -64,16 +67,7 @@ def test_a_file_is_read_once_and_names_that_are_none_are_refused(tmp_path):
         load_class(f"{path}:Mine", "thing", BlockBase)
     with pytest.raises(UserError, match=r"must be package\.module:Class"):
         load_class(f"{path}:", "thing")
-
-
-def test_only_files_are_made_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert absolute_place("mine.py:Mine") == f"{tmp_path}/mine.py:Mine"
-    for place in ("nempc", "package.module:Class", "", f"{tmp_path}/mine.py:Mine"):
+    assert absolute_place("mine.py:Mine") == f"{path}:Mine"
+    for place in ("nempc", "package.module:Class", "", f"{path}:Mine"):  # are no relative files
         assert absolute_place(place) == place
-
-
-def test_every_node_that_is_named_can_be_started_by_that_name():
-    names = {node for kind in KINDS for node in registry.nodes(kind)}
-    assert names
-    assert names <= set(NODES)

@@ -247,12 +247,10 @@ def test_what_follows_the_venting_command_is_not_the_controllers_error(tmp_path)
 @pytest.mark.parametrize("later", [0, 3_000_000])  # valves play at times of their own [ns]
 def test_on_hardware_mocap_takes_the_place_of_the_truth(tmp_path, later):
     truth = ("simulation/truth/tip/pose", "simulation/truth/rod")
-    messages = [
-        (topic, stamp + later, joint_state(stamp + later, message.effort))
-        if topic == "pressure/sent"
-        else (topic, stamp, message)
-        for topic, stamp, message in without(closed_loop(3.0), *truth)
-    ]
+    messages = without(closed_loop(3.0), *truth, "pressure/sent")
+    for topic, stamp, message in closed_loop(3.0):
+        if topic == "pressure/sent":
+            messages.append((topic, stamp + later, joint_state(stamp + later, message.effort)))
     summary = numbers_of(write_bag(tmp_path / "bag", messages))
     seen = np.linalg.norm(OFFSET + 1e-4) * 1e3
     assert summary["tip_aed_settled_mm"] == pytest.approx(seen, rel=1e-9)
@@ -395,24 +393,20 @@ def test_every_transition_of_safety_is_told_with_its_time(tmp_path):
 
 
 def test_parameters_that_were_changed_are_told_with_their_time(tmp_path):
+    empty = {"bool_value": False, "integer_value": 0, "double_value": 0.0, "string_value": ""}
+    for kind, of_numpy in {"byte": "u1", "bool": "?", "integer": "i8", "double": "f8"}.items():
+        empty[f"{kind}_array_value"] = np.array([], of_numpy)
+    empty["string_array_value"] = []
+    none = {"new_parameters": [], "changed_parameters": [], "deleted_parameters": []}
+    zero = TYPES["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
+
     def event(node, **of_kind):
-        none = dict(bool_value=False, integer_value=0, double_value=0.0, string_value="",
-                    **{f"{kind}_array_value": np.array([], kind_type) for kind, kind_type in
-                       (("byte", np.uint8), ("bool", bool), ("integer", np.int64),
-                        ("double", float))}, string_array_value=[])  # fmt: skip
-        made = {
-            kind: [
-                TYPES["rcl_interfaces/msg/Parameter"](
-                    name=name, value=TYPES["rcl_interfaces/msg/ParameterValue"](**none | value)
-                )
-                for name, value in parameters.items()
-            ]
-            for kind, parameters in of_kind.items()
-        }
-        return TYPES["rcl_interfaces/msg/ParameterEvent"](
-            stamp=TYPES["builtin_interfaces/msg/Time"](sec=0, nanosec=0), node=node,
-            **{"new_parameters": [], "changed_parameters": [], "deleted_parameters": []} | made,
-        )  # fmt: skip
+        ((kind, parameters),) = of_kind.items()
+        values = {name: TYPES["rcl_interfaces/msg/ParameterValue"](**empty | value)
+                  for name, value in parameters.items()}  # fmt: skip
+        made = [TYPES["rcl_interfaces/msg/Parameter"](*each) for each in values.items()]
+        kind_of_event = TYPES["rcl_interfaces/msg/ParameterEvent"]
+        return kind_of_event(stamp=zero, node=node, **none | {kind: made})
 
     weight = {"costs.input_rate": {"type": 3, "double_value": 0.3}}
     others = {
@@ -455,10 +449,8 @@ def told_by_plant(settings, mismatch, **values):
 
 
 def test_the_report_says_what_of_the_plant_is_exact_and_what_is_not(tmp_path):
-    mismatch = {
-        "bending_compliance": -0.05, "damping": 0.0, "intervals": 10, "tip_noise_mm": 0.2,
-        "pressure_noise_pa": 0.0, "missing_poses": 0.2,
-    }  # fmt: skip
+    mismatch = {"bending_compliance": -0.05, "damping": 0.0, "intervals": 10, "tip_noise_mm": 0.2}
+    mismatch |= {"pressure_noise_pa": 0.0, "missing_poses": 0.2}
     errors = {"force_noise": 0.02, "moment_noise": 0.0}
     said = told_by_plant({"plant": "rod"}, mismatch, plant_errors=errors)
     write_bag(tmp_path / "bag", [*closed_loop(1.0), *said])

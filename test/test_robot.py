@@ -11,7 +11,6 @@ from kit.refusals import line_about
 
 from softcr_models import UserError, available_robots, load_robot
 from softcr_models.files.config import config_directory
-from softcr_models.robots.parts import BaseWrenchSensor, TipPoseSensor, sensor_of
 from softcr_models.robots.robot import kind_of
 
 FILE = config_directory() / "robots" / "licher2025.yaml"
@@ -72,14 +71,6 @@ def test_actuators_come_in_the_order_of_the_file(content, tmp_path):
     assert np.array_equal(mine.actuation_matrix, shipped.actuation_matrix[:, ::-1])
 
 
-def test_sensors_are_found_by_their_class():
-    robot = load_robot("licher2025")
-    assert sensor_of(robot.sensors, TipPoseSensor).noise == 2e-4
-    assert sensor_of(robot.sensors, BaseWrenchSensor).force_noise == 0.02
-    with pytest.raises(LookupError):
-        sensor_of((), TipPoseSensor)
-
-
 @given(st.floats(1.0, 500.0))
 def test_replace_validates_and_leaves_the_original(value):
     robot = load_robot("licher2025")
@@ -87,11 +78,3 @@ def test_replace_validates_and_leaves_the_original(value):
     assert changed.bending_compliance == value
     assert changed.compliances[3] == value
     assert robot.bending_compliance == 49.9
-
-
-def test_replace_refuses_nonsense():
-    robot = load_robot("licher2025")
-    with pytest.raises(UserError, match=r"bending_compliance: -1\.0"):
-        robot.replace(bending_compliance=-1.0)
-    with pytest.raises(UserError, match="stiffness: unknown field"):
-        robot.replace(stiffness=1.0)

@@ -6,10 +6,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from host_module import COMPILER
 from host_rod import HostRod
 
 from softcr_models import CosseratRod, UserError, load_robot
+from softcr_models.cuda import compiler
+from softcr_models.cuda.compiler import compiled
+from softcr_models.cuda.prediction import LEAST_BATCH, CudaRodPrediction
+from softcr_models.cuda.source import lanes_of, source_of
 from softcr_models.devices import what_cuda_lacks
 from softcr_models.prediction import RodPrediction, RodSettings
 from softcr_models.rod.cosserat_rod import linearisations
@@ -107,7 +112,8 @@ def assert_close(found, expected, scale, bound):
 
 @needs_compiler
 @pytest.mark.parametrize("name", SHIPPED + OTHERS)
-def test_in_double_precision_the_text_says_what_the_processor_says(name, folder):
+def test_the_text_says_what_the_processor_says(name, folder):
+    """In double precision; within the bound of single precision, too, where controllers use it."""
     case = Case(name)
     host = HostRod(case.rod, np.float64, folder)
     dt = 1e-4 if name in FINE else PERIOD
@@ -115,19 +121,12 @@ def test_in_double_precision_the_text_says_what_the_processor_says(name, folder)
         expected = case.expected(tips, dt=dt)
         assert np.ptp(expected, axis=1).max() > 1e-5 * np.max(scale)  # it moves
         assert_close(host.rollout(*case.arrays, dt, tips=tips), expected, scale, 1e-12)
+        if name in SHIPPED:
+            single = HostRod(case.rod, np.float32, folder)
+            found = single.rollout(*case.arrays, dt, tips=tips, dtype=np.float32)
+            assert_close(found, expected.astype(np.float32), scale, 2e-5)
     poses = RodPrediction(case.rod).tip_poses(case.moving, case.parameters)
     assert_close(host.tips(case.moving, case.parameters), poses.reshape(-1, 12), 1.0, 1e-12)
-
-
-@needs_compiler
-@pytest.mark.parametrize("name", SHIPPED)
-def test_in_single_precision_it_is_within_the_bound(name, folder):
-    case = Case(name)
-    host = HostRod(case.rod, np.float32, folder)
-    for tips, scale in ((False, case.scale), (True, 1.0)):
-        found = host.rollout(*case.arrays, PERIOD, tips=tips, dtype=np.float32)
-        expected = case.expected(tips)
-        assert_close(found, expected.astype(np.float32), scale, 2e-5)
 
 
 @needs_compiler
@@ -151,8 +150,7 @@ def test_long_steps_shared_rows_and_other_grids(folder):
 def test_a_candidate_whose_result_is_not_finite_is_done_again_finer_or_nan(folder, dtype):
     """The second kernel computes in double precision and does only what the first left NaN."""
     case = failing(1e200 if dtype is np.float64 else 1e30)
-    quick = HostRod(case.rod, dtype, folder)
-    precise = HostRod(case.rod, np.float64, folder)
+    quick, precise = (HostRod(case.rod, each, folder) for each in (dtype, np.float64))
     for tips in (False, True):
         expected = case.expected(tips, single=dtype is np.float32, substeps=1)
         limit = RodPrediction(case.rod, 1)._run(PERIOD).limits[0]
@@ -218,8 +216,6 @@ def test_without_a_gpu_one_line_says_what_is_missing():
 
 
 def test_rods_that_are_none_for_a_gpu_are_refused_in_one_line():
-    from softcr_models.cuda.source import lanes_of
-
     assert lanes_of(rod_of("licher2025")) == 8
     assert lanes_of(rod_of("two_segments")) == 16
     with pytest.raises(UserError, match="40 intervals in 1 segments are 41 rows: a GPU takes 32"):
@@ -248,9 +244,6 @@ REGISTERS = {"licher2025": 128, "licher2025_chain": 128, "tendon_arm": 128, "two
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_kernel_compiles_within_its_bounds(nvrtc, tmp_path, name, architecture):
-    from softcr_models.cuda.compiler import compiled
-    from softcr_models.cuda.source import source_of
-
     rod = rod_of(name)
     single = compiled(source_of(rod, np.float32), architecture, tmp_path)
     assert set(single.resources) == {"rollout_float", "tips_float"}
@@ -286,35 +279,24 @@ def opcodes_of(cubin):
 
 
 def test_the_compiler_says_what_it_refuses(nvrtc, tmp_path):
-    from softcr_models.cuda.compiler import compiled
-
     with pytest.raises(RuntimeError, match=r"(?s)refuses the text for sm_90:.*undefined"):
         compiled("__global__ void k() { undefined(); }", "sm_90", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_what_was_compiled_is_not_compiled_again_and_needs_no_cache(nvrtc, tmp_path, monkeypatch):
-    from softcr_models.cuda import compiler
-
     text = 'extern "C" __global__ void k(float* x) { *x = 3.0f * *x; }'
     (tmp_path / "file").write_text("in the place of a folder")
-    made = compiler.compiled(text, "sm_90", tmp_path / "file" / "cache")
-    assert compiler.compiled(text, "sm_90", tmp_path / "cache") == made
-    monkeypatch.setattr(compiler, "_compile", None)
-    assert compiler.compiled(text, "sm_90", tmp_path / "cache") == made
-    with pytest.raises(TypeError):  # another architecture is compiled
-        compiler.compiled(text, "sm_80", tmp_path / "cache")
-
-
-def test_a_broken_file_of_the_cache_is_made_anew(nvrtc, tmp_path):
-    from softcr_models.cuda.compiler import compiled
-
-    text = 'extern "C" __global__ void k(float* x) { *x = 2.0f * *x; }'
-    made = compiled(text, "sm_90", tmp_path)
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(b"k 1 2")
-    assert compiled(text, "sm_90", tmp_path) == made
+    made, cache = compiled(text, "sm_90", tmp_path / "file" / "cache"), tmp_path / "cache"
+    assert compiled(text, "sm_90", cache) == made
+    (path,) = cache.iterdir()
+    path.write_bytes(b"k 1 2")  # a broken file is made anew
+    assert compiled(text, "sm_90", cache) == made
     assert path.read_bytes().endswith(made.cubin)
+    monkeypatch.setattr(compiler, "_compile", None)
+    assert compiled(text, "sm_90", cache) == made
+    with pytest.raises(TypeError):  # another architecture is compiled
+        compiled(text, "sm_80", cache)
 
 
 # -- on a GPU --------------------------------------------------------------------------------------
@@ -325,26 +307,21 @@ def gpu():
     lacks = what_cuda_lacks("rod")
     if lacks:
         pytest.skip(lacks)
-    import torch
-
     return torch.device("cuda", 0)
 
 
-def on_gpu(rod, single, substeps=2):
-    from softcr_models.cuda.prediction import CudaRodPrediction
-
-    return CudaRodPrediction(rod, substeps, single)
+def on_gpu(case, gpu, single, substeps=2):
+    """A case's rod on a GPU, and its arrays."""
+    model = CudaRodPrediction(case.rod, substeps, single)
+    return model, [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_gpu_agrees_with_the_processor(gpu, folder, name, single):
-    import torch
-
     case = Case(name, count=37, host=folder)  # fills no warp evenly
-    model = on_gpu(case.rod, single)
-    tensors = [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
+    model, tensors = on_gpu(case, gpu, single)
     for tips, scale in ((False, case.scale), (True, 1.0)):
         advance = model.rollout_tips_on_device if tips else model.rollout_on_device
         found = advance(*tensors, PERIOD).cpu().numpy().reshape(37, 3, -1)
@@ -357,13 +334,10 @@ def test_the_gpu_agrees_with_the_processor(gpu, folder, name, single):
 
 @pytest.mark.gpu
 def test_the_gpu_retries_and_gives_up_as_the_processor(gpu, folder, monkeypatch):
-    import torch
-
     case = failing(1e30, folder)
     expected = case.expected(False, substeps=1)
     for single in (False, True):
-        model = on_gpu(case.rod, single, 1)
-        tensors = [torch.tensor(each, dtype=model.tensor_type, device=gpu) for each in case.arrays]
+        model, tensors = on_gpu(case, gpu, single, 1)
         found = model.rollout_on_device(*tensors, PERIOD).cpu().numpy()
         with monkeypatch.context() as patched:
             patched.setattr("softcr_models.cuda.prediction.doublings_of", lambda run: 0)
@@ -381,10 +355,8 @@ def test_the_gpu_retries_and_gives_up_as_the_processor(gpu, folder, monkeypatch)
 
 @pytest.mark.gpu
 def test_large_batches_of_arrays_go_to_the_gpu_and_come_back(gpu, folder):
-    from softcr_models.cuda.prediction import LEAST_BATCH
-
     case = Case("licher2025", count=LEAST_BATCH, host=folder)
-    model = on_gpu(case.rod, True)
+    model, _ = on_gpu(case, gpu, True)
     found = model._advance(*case.arrays, PERIOD, tips=True, precise=False)
     assert found.dtype == np.float32
     expected = case.in_double(True).astype(np.float32)
@@ -396,11 +368,8 @@ def test_large_batches_of_arrays_go_to_the_gpu_and_come_back(gpu, folder):
 
 @pytest.mark.gpu
 def test_a_rollout_can_be_recorded_and_tensors_are_checked(gpu, folder):
-    import torch
-
     case = Case("licher2025_chain", count=64, host=folder)
-    model = on_gpu(case.rod, True)
-    tensors = [torch.tensor(each, dtype=torch.float32, device=gpu) for each in case.arrays]
+    model, tensors = on_gpu(case, gpu, True)
     expected = model.rollout_tips_on_device(*tensors, PERIOD)
     graph, out = torch.cuda.CUDAGraph(), torch.zeros_like(expected)
     with torch.cuda.graph(graph):

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
-from scipy.optimize import root
-from scipy.spatial.transform import Rotation
+from oracles import statics
+from test_segments_dynamics import single
 
 from softcr_models import CosseratRod, load_robot
 from softcr_models.rod.cosserat_rod import EquilibriumError
@@ -55,48 +54,13 @@ def test_base_force_at_rest_is_the_weight():
     assert wrench == pytest.approx([0, 0, -9.81 * mass, 0, 0, 0], abs=1e-9)
 
 
-def boundary_value_solution(robot, pressures):
-    """Static Cosserat rod in the world frame by shooting: classical form, nothing discretised."""
-    compliance, actuation = robot.compliances, robot.actuation_matrix @ pressures
-    jump = robot.length * (1 - robot.tip_mass_fraction)
-    body = robot.density * robot.cross_section_area
-    tip_density = body + robot.tip_mass / (robot.length - jump)
-
-    def rates(_, y, density):
-        rotation = Rotation.from_quat(y[3:7]).as_matrix()
-        force, moment = y[7:10], y[10:13]
-        local = np.concatenate((rotation.T @ force, rotation.T @ moment)) + actuation
-        strain = compliance * local + [0, 0, 1, 0, 0, 0]
-        x, y_, z, w = y[3:7]
-        u = strain[3:]
-        # quaternion rate for body-frame curvature
-        vector = 0.5 * (w * u + np.cross([x, y_, z], u))
-        scalar = -0.5 * np.dot([x, y_, z], u)
-        tangent = rotation @ strain[:3]
-        weight = np.array([0, 0, -density * robot.gravity])
-        return np.concatenate((tangent, vector, [scalar], -weight, -np.cross(tangent, force)))
-
-    def shoot(base):
-        y = np.concatenate((np.zeros(3), [0, 0, 0, 1], base))
-        for start, end, density in ((0, jump, body), (jump, robot.length, tip_density)):
-            arguments = {"args": (density,), "rtol": 1e-10, "atol": 1e-12, "method": "DOP853"}
-            y = solve_ivp(rates, (start, end), y, **arguments).y[:, -1]
-        return y
-
-    total = -robot.gravity * (body * jump + tip_density * (robot.length - jump))
-    base = np.array([0, 0, total, 0, 0, 0])
-    for fraction in np.linspace(0.25, 1.0, 4):
-        actuation = fraction * (robot.actuation_matrix @ pressures)
-        base = root(lambda guess: shoot(guess)[7:], base, tol=1e-12).x
-    return shoot(base)[:3], base
-
-
 @pytest.mark.parametrize("pressures", [[2e4, 0, 0], [6e4, 3e4, 0], [5e4, 5e4, 4e4]])
 def test_statics_converge_to_the_boundary_value_problem(pressures):
     pressures = np.array(pressures, float)
     rod = CosseratRod(ROBOT, 40)
     steady = rod.equilibrium(pressures)
-    tip, base = boundary_value_solution(ROBOT, pressures)
+    rest = statics.collocation(single(ROBOT, pressures))
+    tip, base = rest.tip, rest.base
     found = 1e-3 * rod_tip_mm(rod, steady)
     assert np.linalg.norm(found - tip) < 0.005 * np.linalg.norm(tip)
     wrench = rod.base_wrench(steady, pressures)
@@ -193,19 +157,6 @@ def test_poses_are_rigid_and_end_in_the_tip_pose():
     angle = curvature * ROBOT.length
     expected = [(1 - np.cos(angle)) / curvature, 0, np.sin(angle) / curvature + 0.024]
     assert end == pytest.approx(expected, abs=1e-9)
-
-
-def test_a_robot_that_only_sucks_has_steady_states():
-    """What a robot is allowed to be asked for does not change where it comes to rest."""
-    suction = np.array([-4e4, -1e4, 0.0])
-    steady = []
-    for high in (0.0, 1e5):
-        limits = {"minimum": -8e4, "maximum": high, "maximum_rate": 1e6}
-        rod = CosseratRod(ROBOT.replace(pressure_limits=limits), 5)
-        steady.append(rod.equilibrium(suction))
-    assert steady[0] == pytest.approx(steady[1], rel=1e-9, abs=1e-9)
-    rod = CosseratRod(ROBOT, 5)
-    assert np.abs(rod.derivative(steady[0], suction)).max() < 1e-6
 
 
 def test_a_weightless_robot_has_a_steady_state_and_one_without_load_says_so():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kit.refusals import one_line
 
 from softcr_estimation import ModelEstimator, ModelEstimatorSettings
 from softcr_models import CosseratRod, UserError, load_robot
@@ -14,8 +15,8 @@ CARRIED = 0.05
 PERIOD = 1 / 70
 
 
-def carrying(intervals=5, robot=ROBOT):
-    return CosseratRod(robot, intervals, payload=True)
+def carrying(intervals=5):
+    return CosseratRod(ROBOT, intervals, payload=True)
 
 
 def numbers(rod, payload):
@@ -24,10 +25,8 @@ def numbers(rod, payload):
 
 def with_body(intervals, mass=CARRIED):
     """The same mass as a rigid body of the robot's file, whose kernels share nothing with it."""
-    content = ROBOT.model_dump(mode="json")
-    centre = [0.0, 0.0, ROBOT.tip_cap_length]
-    content["payload"] = {"mass": mass, "centre_of_mass": centre}
-    return CosseratRod(type(ROBOT).model_validate(content), intervals)
+    payload = {"mass": mass, "centre_of_mass": [0.0, 0.0, ROBOT.tip_cap_length]}
+    return CosseratRod(ROBOT.replace(payload=payload), intervals)
 
 
 def random_state(rod, seed):
@@ -48,13 +47,10 @@ def test_shapes_at_rest_become_those_with_a_rigid_body():
     apart = []
     for intervals in (5, 10, 20):
         rod, other = carrying(intervals), with_body(intervals)
-        tips = (
-            rod.tip_pose(rod.equilibrium(PRESSURES, numbers(rod, CARRIED))),
-            other.tip_pose(other.equilibrium(PRESSURES)),
-        )
-        apart.append(np.linalg.norm(tips[0][:3, 3] - tips[1][:3, 3]))
+        tip = rod.tip_pose(rod.equilibrium(PRESSURES, numbers(rod, CARRIED)))[:3, 3]
+        apart.append(np.linalg.norm(tip - other.tip_pose(other.equilibrium(PRESSURES))[:3, 3]))
     bare = CosseratRod(ROBOT, 20)
-    sag = np.linalg.norm(tips[0][:3, 3] - bare.tip_pose(bare.equilibrium(PRESSURES))[:3, 3])
+    sag = np.linalg.norm(tip - bare.tip_pose(bare.equilibrium(PRESSURES))[:3, 3])
     # it follows the middle of the last interval, so the distance goes with the interval's length
     assert apart[2] < 0.6 * apart[1] < 0.36 * apart[0]
     assert apart[2] < 0.02 * sag
@@ -92,18 +88,9 @@ def test_a_filter_finds_it_within_a_second_of_motion():
     assert estimate.parameters["payload"] == pytest.approx(0.02, abs=0.004)
 
 
-@pytest.mark.parametrize("name", ["two_segments", "four_chambers"])
-def test_a_rod_with_fittings_is_refused_in_one_line(name):
-    robot = load_robot(name)
-    if CosseratRod(robot, 2).fittings is None:
-        robot = robot.replace(tendon_model="exact") if robot.tendons else robot
-    if CosseratRod(robot, 2).fittings is None:
-        pytest.skip("it has no fittings")
-    with pytest.raises(UserError, match="estimated_payload: is for a rod without connectors"):
-        make_model("rod", robot.replace(estimated_payload=True))
-
-
-def test_obstacles_a_force_and_loads_are_refused():
+def test_fittings_a_force_and_loads_are_refused_in_one_line():
+    with one_line("estimated_payload: is for a rod without connectors"):
+        make_model("rod", load_robot("two_segments").replace(estimated_payload=True))
     with pytest.raises(UserError, match="estimated_payload"):
         CosseratRod(ROBOT, 5, payload=True, tip_force=True)
     rod = carrying()

@@ -3,8 +3,8 @@
 import math
 
 import pytest
-import yaml
 
+from softcr_estimation.identification.stages import write_robot
 from softcr_models import UserError, load_robot
 from softcr_models.rod_model.rest import rest_of
 from softcr_tools.running import rod_substeps
@@ -56,17 +56,21 @@ def test_a_robot_beyond_all_sub_steps_is_refused(monkeypatch):
         told_and_chosen(options_of(robot="tendon_arm"))
 
 
+def line_density(robot):
+    """Of a robot of one segment [kg/m]."""
+    (segment,) = robot.segments
+    area = math.pi / 4 * (segment.outer_diameter**2 - segment.inner_diameter**2)
+    area -= sum(each.area for each in robot.actuators)  # chambers are hollow
+    return segment.density * area
+
+
 def column(share):
     """A slender column whose weight is a share of the one under which it buckles.
 
     Greenhill (1881): q L^3 = 7.837 EI, of a column clamped at its foot with a weight q [N/m].
     """
     robot = load_robot("licher2025").replace(tip_mass=1e-9, shear_compliance=1e-6)
-    (segment,) = robot.segments
-    area = math.pi / 4 * (segment.outer_diameter**2 - segment.inner_diameter**2)
-    area -= sum(each.area for each in robot.actuators)  # chambers are hollow
-    weight = segment.density * area * robot.gravity
-    compliance = share * 7.837 / (weight * robot.length**3)
+    compliance = share * 7.837 / (line_density(robot) * robot.gravity * robot.length**3)
     return robot.replace(bending_compliance=compliance, dilatation_compliance=1e-6)
 
 
@@ -75,15 +79,6 @@ def test_a_column_stays_at_rest_up_to_the_weight_under_which_it_buckles(share):
     rest = rest_of(column(share), 10)
     assert rest.stays == (share < 1.0)
     assert (rest.moved > HARD_TO_HOLD) == (share > 0.7)
-
-
-def test_a_robot_that_may_fall_is_told_before_the_start(tmp_path):
-    limits = {"minimum": 0.0, "maximum": 1e3, "maximum_rate": 1e3}
-    robot = column(1.05).replace(pressure_limits=limits)
-    path = tmp_path / "column.yaml"
-    path.write_text(yaml.safe_dump(robot.model_dump(mode="json", exclude_none=True)))
-    lines, _ = told_and_chosen(options_of(robot=str(path)))
-    assert "may fall and not be followed: it does not stay at rest under its own" in lines[0]
 
 
 def slender(relaxation):
@@ -99,26 +94,29 @@ def test_a_cantilever_swings_as_long_as_its_material_says(relaxation):
     """Euler and Bernoulli: w = 1.8751^2 sqrt(EI / (q L^4)) with a mass q [kg/m], and Kelvin-Voigt
     damping fades as exp(-w^2 relaxation t / 2)."""
     robot = slender(relaxation)
-    (segment,) = robot.segments
-    area = math.pi / 4 * (segment.outer_diameter**2 - segment.inner_diameter**2)
-    area -= sum(each.area for each in robot.actuators)
-    mass = segment.density * area
+    mass = line_density(robot)
     pace = 1.875104**2 / math.sqrt(robot.bending_compliance * mass * robot.length**4)
     rest = rest_of(robot, 12)
     assert rest.frequency == pytest.approx(pace / math.tau, rel=0.03)
     assert rest.lasts == pytest.approx(2.0 / (pace**2 * relaxation), rel=0.06)
 
 
-@pytest.mark.parametrize(("relaxation", "told"), [(0.1, False), (1e-3, True)])
-def test_a_robot_that_hardly_damps_its_swinging_is_told_before_the_start(
-    tmp_path, relaxation, told
+FALLS = "may fall and not be followed: it does not stay at rest under its own"
+SWINGS = "may swing and not be followed: a swing at"
+
+
+@pytest.mark.parametrize(
+    ("robot", "said", "told"),
+    [(column(1.05), FALLS, True), (slender(0.1), SWINGS, False), (slender(1e-3), SWINGS, True)],
+)
+def test_a_robot_that_may_fall_or_hardly_damps_its_swinging_is_told_before_the_start(
+    tmp_path, robot, said, told
 ):
     limits = {"minimum": 0.0, "maximum": 1e3, "maximum_rate": 1e3}
-    path = tmp_path / "whip.yaml"
-    robot = slender(relaxation).replace(pressure_limits=limits)
-    path.write_text(yaml.safe_dump(robot.model_dump(mode="json", exclude_none=True)))
+    path = tmp_path / "mine.yaml"
+    write_robot(robot.replace(pressure_limits=limits), path)
     lines, _ = told_and_chosen(options_of(robot=str(path)))
-    assert any("may swing and not be followed: a swing at" in line for line in lines) == told
+    assert any(said in line for line in lines) == told
 
 
 @pytest.mark.parametrize("name", ["licher2025", "two_segments", "three_segments", "till_tendon"])

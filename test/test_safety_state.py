@@ -71,7 +71,7 @@ def heard(*states):
     return ask_no_more
 
 
-def test_a_starter_stops_asking_at_the_first_vent():
+def test_a_starter_stops_asking_at_the_first_vent_and_when_somebody_has_reset_meanwhile():
     asked = []
     node = SimpleNamespace(
         create_client=lambda kind, name: SimpleNamespace(
@@ -91,8 +91,6 @@ def test_a_starter_stops_asking_at_the_first_vent():
     assert line.startswith("the valves are latched M: bus silent; find out why, reset it")
     assert "\n" not in line
 
-
-def test_a_starter_stops_asking_when_somebody_has_reset_meanwhile():
     ask = heard(SafetyState(generation=2), SafetyState(generation=4))
     assert ask() == ""
     assert ask() == "the valves were vented and reset meanwhile: start again"
@@ -161,7 +159,9 @@ def test_a_publisher_is_seen_at_once_and_the_graph_asked_seldom():
 # --- what is kept ---------------------------------------------------------------------------------
 
 
-def test_a_held_latch_is_kept_until_a_check_has_passed(tmp_path):
+def test_a_held_latch_is_kept_until_a_check_has_passed(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROS_HOME", str(tmp_path))  # without another directory it is this machine's
+    assert StationState("bench").latch_file == tmp_path / "softcr" / "bench.latch.yaml"
     kept = StationState("stations/my_bench.yaml", tmp_path / "new")
     assert kept.held() == ""
     kept.hold("bus silent, again within 10 minutes")
@@ -178,11 +178,6 @@ def test_a_broken_file_counts_as_held(tmp_path, content):
     kept.latch_file.write_text(content)
     assert kept.held().startswith("the file of the held latch cannot be read: ")
     assert "\n" not in kept.held()
-
-
-def test_without_another_directory_it_is_this_machines(tmp_path, monkeypatch):
-    monkeypatch.setenv("ROS_HOME", str(tmp_path))
-    assert StationState("bench").latch_file == tmp_path / "softcr" / "bench.latch.yaml"
 
 
 def test_zeros_are_kept_beside_those_of_their_station_file(tmp_path):

@@ -1,7 +1,5 @@
 """The dense reference of arms of several segments: power, statics, and today's rod."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from oracles import cases
@@ -92,19 +90,3 @@ def test_todays_rod_is_the_dense_one(seed):
     ):
         scale = np.abs(theirs).max(axis=0)
         assert (np.abs(ours - theirs) / scale).max() < 1e-10
-
-
-def test_two_halves_are_one():
-    arm = random_arm(5, 1)
-    (whole,) = arm.segments
-    half = replace(whole, length=0.5 * whole.length)
-    tendons = tuple(replace(each, last=1) for each in arm.tendons)
-    halves = replace(arm, segments=(half, half), tendons=tendons)
-    state = random_state(5, Grid((6,)), 1)
-    one = Equations(arm, Grid((6,)), state).rates()
-    cut = replace(state, wrenches=np.insert(state.wrenches, 3, state.wrenches[3], axis=0))
-    two = Equations(halves, Grid((3, 3)), cut).rates()
-    scale = np.abs(one.vector()).max()
-    assert np.abs(two.velocities - one.velocities).max() < 1e-11 * scale
-    assert np.abs(np.delete(two.wrenches, 3, axis=0) - one.wrenches).max() < 1e-11 * scale
-    assert np.abs(two.wrenches[3] - two.wrenches[4]).max() < 1e-11 * scale

@@ -6,7 +6,7 @@ What they find stands as numbers in oracles/cases.py; faster tests compare with 
 import numpy as np
 import pytest
 from oracles import cases, statics
-from oracles.arms import Arm, Body, Connector, Segment, tendon_wrenches
+from oracles.arms import Arm, Body, Connector, Segment
 
 QUICK = ("A", "E", "soft rod 2 N", "Rao")
 DIGIT = {"Till": 5.1e-8, "Rao": 5.1e-8}  # the last digit that is written down [m]
@@ -70,19 +70,3 @@ def test_rigid_parts_carry_the_pose_and_their_weight():
     levers = np.array([0.0, 0.06, 0.03, 0.16])  # along x
     assert found.base[:3] == pytest.approx([0, 0, -weights.sum()], abs=1e-7)
     assert found.base[3:] == pytest.approx([0, weights @ levers, 0], abs=1e-7)
-
-
-def test_change_of_a_tendons_wrench_is_symmetric_and_stiffens():
-    """Against complex steps; a wrong sign would only slow Newton's method down."""
-    arm = cases.ARMS["D"]
-    random = np.random.default_rng(3)
-    arc_lengths = np.array([0.03, 0.08])
-    strains = statics.STRAIGHT + random.normal(size=(2, 6)) * [0.1, 0.1, 0.1, 3, 3, 3]
-    _, slope = tendon_wrenches(arm, 0, arc_lengths, strains)
-    for k in range(6):
-        moved = strains.astype(complex)
-        moved[:, k] += 1e-30j
-        column = tendon_wrenches(arm, 0, arc_lengths, moved)[0].imag / 1e-30
-        assert slope[:, :, k] == pytest.approx(column, abs=1e-12)
-    assert slope == pytest.approx(slope.transpose(0, 2, 1), abs=1e-15)
-    assert np.linalg.eigvalsh(slope).max() < 1e-12

@@ -1,7 +1,7 @@
 """The sensor nodes in real rclpy, against the emulated Motive and Net F/T on one rod."""
 
 import time
-from contextlib import closing
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -75,6 +75,10 @@ class World(Peer):
     def trigger(self, name):
         return self.ask(Trigger, name, Trigger.Request())
 
+    def triggered(self, name):
+        """The answer of a service that is asked until it succeeds."""
+        return until(lambda: (said := self.trigger(name)).success and said, name)
+
     def change(self, label):
         request = ChangeState.Request()
         request.transition.id = getattr(Transition, f"TRANSITION_{label.upper()}")
@@ -86,12 +90,15 @@ class World(Peer):
         pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
         self.publisher("safety/state").publish(kind(values=pairs))
 
-    def report(self):
-        """The newest diagnostics."""
-        return self.reports[-1]
+    def told(self, name):
+        """A value of the newest diagnostics."""
+        return self.reports[-1].values.get(name) if self.reports else None
 
     def says(self, text):
-        return bool(self.reports) and text in self.report().message
+        return bool(self.reports) and text in self.reports[-1].message
+
+    def wrench(self):
+        return wrench_from_message(self.heard[-1], "wrench")
 
     def close(self):
         self.tested.finish()
@@ -100,8 +107,17 @@ class World(Peer):
         super().close()
 
 
-def world(*arguments, **parameters):
-    return closing(World(*arguments, **parameters))
+@contextmanager
+def world(*arguments, active=True, **parameters):
+    """A node, active where it is not told to stay unconfigured."""
+    here = World(*arguments, **parameters)
+    try:
+        if active:
+            assert here.change("configure")
+            assert here.change("activate")
+        yield here
+    finally:
+        here.close()
 
 
 def cameras(motive, **parameters):
@@ -110,15 +126,14 @@ def cameras(motive, **parameters):
 
 def sensor(net_ft, **parameters):
     ports = {"rdt_port": net_ft.rdt_port, "http_port": net_ft.http_port}
-    return world(
-        ForceTorque, "force_torque/wrench", host="127.0.0.1", **ports, **(LENIENT | parameters)
-    )
+    parameters = LENIENT | {"host": "127.0.0.1"} | parameters
+    return world(ForceTorque, "force_torque/wrench", **ports, **parameters)
 
 
-def test_the_resting_tip_is_published_in_the_base_frame_as_of_its_exposure(motive, actuator):
+def test_the_resting_tip_is_published_and_what_the_server_says_and_faults_are_told(
+    motive, actuator
+):
     with cameras(motive) as here:
-        assert here.change("configure")
-        assert here.change("activate")
         until(lambda: len(here.heard) > 100, "poses")
         now = here.tested.now()
         stamps = [from_stamp(message, "pose") for message in here.heard]
@@ -127,43 +142,42 @@ def test_the_resting_tip_is_published_in_the_base_frame_as_of_its_exposure(motiv
         assert here.heard[-1].header.frame_id == "base"
         pose = pose_from_message(here.heard[-1], "pose")
         assert np.allclose(pose, actuator.seen.true_tip_pose, atol=1e-3)
-        until(lambda: here.reports and here.report().values["frame_rate_hz"] > 90, "the frame rate")
-        values = here.report().values
+        until(lambda: (here.told("frame_rate_hz") or 0.0) > 90, "the frame rate")
         # the server's own latency, and how late this machine let it send
-        assert 4.4 < values["latency_ms"] < 50.0
-        assert values["server"] == "Motive, NatNet (4, 1, 0, 0)"
-        assert here.change("deactivate")
-        assert here.change("cleanup")
-
-
-def test_a_fault_is_a_warning_with_its_name(motive):
-    with cameras(motive) as here:
-        assert here.change("configure")
-        assert here.change("activate")
-        until(lambda: len(here.heard) > 10, "poses")
+        assert 4.4 < here.told("latency_ms") < 50.0
+        assert here.told("server") == "Motive, NatNet (4, 1, 0, 0)"
+        until(lambda: here.told("stamps") == "mid-exposure", "its stamps")
+        assert here.told("motive_mode") == "live"
         motive.server.tracked = False
-        until(lambda: here.reports and here.report().values["trouble"] == "body not tracked", "it")
+        until(lambda: here.told("trouble") == "body not tracked", "it")
         motive.server.tracked = True
         motive.inject("slow")
         until(lambda: here.says("frames/s, must be 120"), "a slow stream")
-        assert here.report().level == WARN
+        assert here.reports[-1].level == WARN
         motive.inject("delayed")
         until(lambda: here.says("latency 5") or here.says("latency 6"), "a late stream")
+        motive.inject("ok")
+        motive.set("stamps", "received")
+        until(lambda: here.told("stamps") == "data received, less 8.3 ms", "other stamps")
+        motive.set("mode", "edit")
+        says = "no cycle for 1 s, Motive is in Edit mode: it plays a recording back"
+        until(lambda: here.says(says), says)
+        assert here.reports[-1].level == STALE
+        assert here.change("deactivate")
+        assert here.change("cleanup")
 
 
 def test_a_wrong_calibration_publishes_nothing_until_it_is_calibrated_and_kept(motive, tmp_path):
     path = tmp_path / "mine.yaml"
     save_calibration(path, CALIBRATION.model_copy(update={"base_in_world": Placement()}))
-    with cameras(motive, calibration=str(path), without_valves=True) as here:
+    with cameras(motive, active=False, calibration=str(path), without_valves=True) as here:
         assert "configure the node first" in here.trigger("calibrate_base").message
         assert here.change("configure")
         assert here.change("activate")
         session = here.tested._client.session
         until(lambda: session.tracker.trouble == "outside the workspace", "refusals")
         assert not here.heard
-        answer = until(
-            lambda: (said := here.trigger("calibrate_base")).success and said, "calibration"
-        )
+        answer = here.triggered("calibrate_base")
         assert f"written to {path}" in answer.message
         until(lambda: here.heard, "poses")
     kept = load_calibration(path).base_in_world
@@ -174,71 +188,57 @@ def test_a_wrong_calibration_publishes_nothing_until_it_is_calibrated_and_kept(m
 def test_the_base_is_calibrated_only_when_the_valves_say_that_they_are_vented(
     motive, without_valves
 ):
-    with cameras(motive, without_valves=without_valves) as here:
+    with cameras(motive, active=False, without_valves=without_valves) as here:
+
+        def refused(told):
+            return told in here.trigger("calibrate_base").message
+
         assert here.change("configure")
         session = here.tested._client.session
         until(lambda: len(session.recent("tip")) > 60, "poses to calibrate by")
         before = session.calibration
-        refused = "no valves' node says that the chambers are vented"
-        assert (refused in here.trigger("calibrate_base").message) != without_valves
+        assert refused("no valves' node says that the chambers are vented") != without_valves
         session.calibration = before
         here.publisher("safety/state")
         until(lambda: here.tested.count_publishers("safety/state"), "a valves' node")
-        assert "safety/state says nothing yet" in here.trigger("calibrate_base").message
+        assert refused("safety/state says nothing yet")
         for enabled, action in (("true", "none"), ("false", "ramp to vent"), ("", "vent now")):
             here.safety_says(enabled=enabled, action=action)
             told = f"says enabled {enabled}, action {action}; must be enabled false"
-            until(lambda told=told: told in here.trigger("calibrate_base").message, told)
+            until(lambda told=told: refused(told), told)
             assert session.calibration == before
-        here.safety_says(enabled="false", action="vent now", testing="true")
-        told = "the arming test moves the valves"
-        until(lambda: told in here.trigger("calibrate_base").message, told)
+        vented = {"enabled": "false", "action": "vent now"}
+        here.safety_says(**vented, testing="true")
+        until(lambda: refused("the arming test moves the valves"), "the arming test")
         for switch in ("pressed", "silent", "told by several nodes"):
-            here.safety_says(enabled="false", action="vent now", switch=switch)
+            here.safety_says(**vented, switch=switch)
             told = f"the deadman's switch is {switch}, must be released"
-            until(lambda told=told: told in here.trigger("calibrate_base").message, told)
-        here.safety_says(enabled="false", action="vent now", testing="false", switch="released")
-        until(lambda: here.trigger("calibrate_base").success, "a calibration")
+            until(lambda told=told: refused(told), told)
+        here.safety_says(**vented, testing="false", switch="released")
+        here.triggered("calibrate_base")
         session.calibration = before
         here.end("safety/state")  # it ended: what it said is old
         until(lambda: not here.tested.count_publishers("safety/state"), "its end")
         assert here.trigger("calibrate_base").success == without_valves
 
 
-def test_what_motive_says_of_itself_is_in_the_diagnostics(motive):
-    with cameras(motive) as here:
-        assert here.change("configure")
-        assert here.change("activate")
-        until(lambda: here.heard and here.reports, "poses")
-        until(lambda: here.report().values.get("stamps") == "mid-exposure", "its stamps")
-        assert here.report().values["motive_mode"] == "live"
-        motive.set("stamps", "received")
-        says = "data received, less 8.3 ms"
-        until(lambda: here.report().values.get("stamps") == says, says)
-        motive.set("mode", "edit")
-        says = "no cycle for 1 s, Motive is in Edit mode: it plays a recording back"
-        until(lambda: here.says(says), says)
-        assert here.report().level == STALE
-
-
 def test_wrenches_flow_at_their_rate_and_a_bias_is_the_models_rest(net_ft, actuator):
-    with sensor(net_ft, rate_hz=50.0, rest_tolerance=0.5, without_valves=True) as here:
+    chosen = {"rate_hz": 50.0, "rest_tolerance": 0.5, "without_valves": True}
+    with sensor(net_ft, active=False, **chosen) as here:
         assert "activate the node first" in here.trigger("bias").message
         assert here.change("configure")
         assert here.change("activate")
         until(lambda: len(here.heard) > 30, "wrenches")
         assert here.heard[-1].header.frame_id == "force_torque"
-        wrench = wrench_from_message(here.heard[-1], "wrench")
-        assert np.allclose(wrench, actuator.seen.wrench, atol=0.06)
+        assert np.allclose(here.wrench(), actuator.seen.wrench, atol=0.06)
         net_ft.inject("wrong")
         assert here.change("deactivate")
         assert here.change("activate")
         until(lambda: here.says("5.0 N off the resting rod: vent, then call ~/bias"), "a warning")
-        until(lambda: here.trigger("bias").success, "a bias")
+        here.triggered("bias")
         here.heard.clear()
         until(lambda: here.heard, "biased wrenches")
-        wrench = wrench_from_message(here.heard[-1], "wrench")
-        assert np.allclose(wrench, actuator.seen.wrench, atol=0.1)
+        assert np.allclose(here.wrench(), actuator.seen.wrench, atol=0.1)
         until(lambda: not here.says("resting rod"), "no warning any more")
 
 
@@ -247,25 +247,18 @@ def test_a_bias_is_kept_with_its_date_and_used_at_the_next_start(net_ft, actuato
     save_mounting(path, Mounting(calibration_serial="FT00000"))
     net_ft.inject("wrong")  # 5 N
     with sensor(net_ft, mounting=str(path)) as here:
-        assert here.change("configure")
-        assert here.change("activate")
         until(lambda: here.heard, "wrenches")
         assert "no valves' node says" in here.trigger("bias").message
         here.safety_says(enabled="false", action="vent now", switch="not required")
-        answer = until(lambda: (said := here.trigger("bias")).success and said, "a bias")
-        assert answer.message.endswith(f"; written to {path}")
-        until(lambda: here.says("") and here.report().values.get("biased"), "it in the diagnostics")
+        assert here.triggered("bias").message.endswith(f"; written to {path}")
+        until(lambda: here.told("biased"), "it in the diagnostics")
     kept = load_mounting(path)
     assert kept.calibration_serial == "FT00000"
     assert kept.bias.wrench[0] == pytest.approx(5.0, abs=0.1)
     with sensor(net_ft, mounting=str(path)) as here:
-        assert here.change("configure")
-        assert here.change("activate")
         until(lambda: len(here.heard) > 20, "wrenches")
-        wrench = wrench_from_message(here.heard[-1], "wrench")
-        assert np.allclose(wrench, actuator.seen.wrench, atol=0.1)
-        taken = str(kept.bias.taken)
-        until(lambda: here.reports and here.report().values.get("bias_taken") == taken, "its date")
+        assert np.allclose(here.wrench(), actuator.seen.wrench, atol=0.1)
+        until(lambda: here.told("bias_taken") == str(kept.bias.taken), "its date")
         net_ft.set("serial", "FT7")
         says = f"the box has calibration FT7, {path} is of FT00000"
         until(lambda: here.says(says), says)
@@ -273,12 +266,8 @@ def test_a_bias_is_kept_with_its_date_and_used_at_the_next_start(net_ft, actuato
 
 def test_what_the_box_says_of_itself_is_in_the_diagnostics(net_ft):
     with sensor(net_ft) as here:
-        assert here.change("configure")
-        assert here.change("activate")
-        until(
-            lambda: here.reports and here.report().values.get("box_calibration_serial"), "the page"
-        )
-        values = here.report().values
+        until(lambda: here.told("box_calibration_serial"), "the page")
+        values = here.reports[-1].values
         assert values["box"] == "Net F/T (emulated), serial LOT0000"
         assert values["box_calibration_serial"] == "FT00000"
         assert values["box_tool_transform"] == "0 0 0 mm, 0 0 0 degrees"
@@ -291,7 +280,7 @@ def test_what_the_box_says_of_itself_is_in_the_diagnostics(net_ft):
 
 @pytest.mark.parametrize("node_class", [Optitrack, ForceTorque])
 def test_both_refuse_lockstep_and_values_that_are_not_allowed(node_class):
-    with world(node_class, "mocap/tip/pose", mode="lockstep") as here:
+    with world(node_class, "mocap/tip/pose", active=False, mode="lockstep") as here:
         assert not here.change("configure")
         overrides = [Parameter("limits.oldest", value=99.0)]
         with pytest.raises(UserError, match=r"parameter limits\.oldest = 99\.0: must be a number"):

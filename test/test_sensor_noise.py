@@ -18,16 +18,23 @@ from softcr_simulation.plants import RodPlant
 ROBOTS = config_directory() / "robots"
 
 
+def robot_with(tmp_path, name, noises, *further):
+    """A robot whose file says other noises of some sensors, and has further ones."""
+    content = yaml.safe_load((ROBOTS / f"{name}.yaml").read_text())
+    content["sensors"] += further
+    for sensor in content["sensors"]:
+        sensor |= noises.get(sensor["type"], {})
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return load_robot(path, tuple(KINDS))
+
+
 @pytest.mark.parametrize(
     ("name", "plant", "sensor"),
     [("licher2025", RodPlant, "tip_pose"), ("dalenberg_robot1", TendonArmPlant, "rack_poses")],
 )
 def test_positions_are_as_noisy_as_the_file_or_the_settings_say(tmp_path, name, plant, sensor):
-    content = yaml.safe_load((ROBOTS / f"{name}.yaml").read_text())
-    next(one for one in content["sensors"] if one["type"] == sensor)["noise"] = 3e-3
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(content))
-    robot = load_robot(path, ("rod", "arm"))
+    robot = robot_with(tmp_path, name, {sensor: {"noise": 3e-3}})
 
     def noise_mm(**told):
         if plant is RodPlant:
@@ -40,19 +47,10 @@ def test_positions_are_as_noisy_as_the_file_or_the_settings_say(tmp_path, name, 
     assert noise_mm(tip_noise=0.0) == 0.0
 
 
-LENGTHS = {"type": "tendon_length", "noise": 1e-4}
-
-
 def estimated(name, tmp_path, noises, settings):
     """What a filter says of a robot whose file says other noises of some sensors."""
-    content = yaml.safe_load((ROBOTS / f"{name}.yaml").read_text())
-    if name == "tendon_arm":
-        content["sensors"].append(dict(LENGTHS))
-    for sensor in content["sensors"]:
-        sensor |= noises.get(sensor["type"], {})
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(content))
-    robot = load_robot(path, tuple(KINDS))
+    further = [{"type": "tendon_length", "noise": 1e-4}] if name == "tendon_arm" else []
+    robot = robot_with(tmp_path, name, noises, *further)
     told = {"parameters": (), "filter": "ekf", **settings}
     model = make_model("rod" if name == "tendon_arm" else "arm", robot)
     node = ModelFilter(EstimationContext(robot, model, 1 / 70), ModelEstimatorSettings(**told))

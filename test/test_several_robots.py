@@ -70,13 +70,17 @@ def runs(tmp_path_factory):
 
 
 @pytest.mark.parametrize("namespace", SECONDS)
-def test_each_robot_runs_to_its_own_end(runs, namespace):
-    run = runs[namespace]
+def test_each_robot_runs_to_its_own_end_in_a_time_that_never_goes_back(runs, namespace):
+    run, ticks = runs[namespace], SECONDS[namespace] * RATE + 1
     assert run.process.returncode == 0, run.said
     told = json.loads((run.directory / "system.json").read_text())
     assert (told["ended_by"], told["deaths"]) == ("duration", [])
-    cycles = run.bag.topics[run.bag.find("pressure/state")].count
-    assert cycles == SECONDS[namespace] * RATE + 1
+    assert run.bag.topics[run.bag.find("pressure/state")].count == ticks
+    messages = run.bag.messages("clock" if namespace else "/clock")
+    clocks = [message.decode().clock for message in messages]
+    times = [each.sec * 10**9 + each.nanosec for each in clocks]
+    assert len(times) == ticks
+    assert all(before < after for before, after in pairwise(times))
 
 
 @pytest.mark.parametrize("namespace", SECONDS)
@@ -96,16 +100,6 @@ def test_a_bag_names_its_robot_alone(runs, namespace):
 
 
 @pytest.mark.parametrize("namespace", SECONDS)
-def test_the_time_of_a_robot_never_goes_back(runs, namespace):
-    bag = runs[namespace].bag
-    messages = bag.messages("clock" if namespace else "/clock")
-    clocks = [message.decode().clock for message in messages]
-    times = [each.sec * 10**9 + each.nanosec for each in clocks]
-    assert len(times) == SECONDS[namespace] * RATE + 1
-    assert all(before < after for before, after in pairwise(times))
-
-
-@pytest.mark.parametrize("namespace", SECONDS)
 def test_each_bag_replays_to_the_bit(runs, namespace, tmp_path):
     task = ReplayTask(True, None, {})
     compared = offline.replay(runs[namespace].bag, task, tmp_path / "again", Console())
@@ -113,33 +107,25 @@ def test_each_bag_replays_to_the_bit(runs, namespace, tmp_path):
         assert counts.identical == counts.compared == counts.recorded > 0
 
 
-@pytest.fixture(scope="module")
-def both(runs, tmp_path_factory):
-    """One bag of everything, as a recorder of all topics of the domain leaves it."""
+def test_of_a_bag_with_several_robots_one_is_read(runs, tmp_path, capsys):
+    """Of everything, as a recorder of all topics of the domain leaves it."""
     bags = [run.bag for run in runs.values()]
     topics = {name: topic.type for bag in bags for name, topic in bag.topics.items()}
     topics["/rosout"] = "rcl_interfaces/msg/Log"
-    directory = tmp_path_factory.mktemp("both") / "bag"
-    recording = BagRecording(directory, [RecordedTopic(*each, _QOS) for each in topics.items()])
+    both = tmp_path / "bag"
+    recording = BagRecording(both, [RecordedTopic(*each, _QOS) for each in topics.items()])
     for bag in bags:
         for message in bag.messages(*bag.topics):
             recording.write(message.topic, message.time, message.payload)
     recording.write("/rosout", message.time + 1, cdr_of(Log(name="robot3.estimator")))
     assert recording.close().failure is None
-    return directory
-
-
-@pytest.mark.parametrize("namespace", SECONDS)
-def test_of_a_bag_with_several_robots_one_is_read(runs, both, namespace):
-    mine, alone = RobotBag(both, namespace), runs[namespace].bag
-    assert mine.topics == alone.topics
-    read, expected = read_signals(mine), read_signals(alone)
-    counts = [{key: len(each) for key, each in of.signals.items()} for of in (read, expected)]
-    assert counts[0] == counts[1]
-    assert read.nodes == expected.nodes
-
-
-def test_a_bag_with_several_robots_asks_which(both, capsys):
+    for namespace, run in runs.items():
+        mine = RobotBag(both, namespace)
+        assert mine.topics == run.bag.topics
+        read, expected = read_signals(mine), read_signals(run.bag)
+        counts = [{key: len(each) for key, each in of.signals.items()} for of in (read, expected)]
+        assert counts[0] == counts[1]
+        assert read.nodes == expected.nodes
     assert cli.main(["report", str(both)]) == 2
     assert "ambiguous" in (said := capsys.readouterr().err)
     assert "--namespace names the robot" in said

@@ -24,13 +24,8 @@ from softcr_runtime.bags.reading import Bag
 from softcr_runtime.bags.signals import ROLES, TOPICS, read_signals, unit_of
 
 
-@pytest.fixture(scope="module")
-def read(tmp_path_factory):
-    path = tmp_path_factory.mktemp("signals") / "bag"
-    return read_signals(Bag(write_bag(path, closed_loop(1.0))))
-
-
-def test_a_signal_is_named_by_topic_and_field_and_knows_its_unit_and_frame(read):
+def test_a_signal_is_named_by_topic_and_field_and_knows_its_unit_and_frame(tmp_path):
+    read = read_signals(Bag(write_bag(tmp_path / "bag", closed_loop(1.0))))
     count = round(1.0 / PERIOD)
     pressures = read.signal("pressure/state", "pressure")
     assert (pressures.unit, pressures.columns) == ("Pa", tuple(CHAMBERS))
@@ -45,17 +40,13 @@ def test_a_signal_is_named_by_topic_and_field_and_knows_its_unit_and_frame(read)
     assert read.signal("estimate/rod", "std.bending_compliance").values[0] == 0.25
     assert read.true_parameter("bending_compliance") == 48.0
     assert read.said("estimator", "cycles") == LOOP["cycles"]
-
-
-def test_the_same_role_is_found_on_every_robot(read):
+    # the same role is found on every robot
     for role, sources in ROLES.items():
         assert {topic for topic, _ in sources} <= set(TOPICS), role
     assert read.role("reference tip").topic == "reference/rod"
     assert read.role("commands").topic == "pressure/sent"
     assert len(read.tip) == len(read.role("true tip"))
-
-
-def test_what_was_not_recorded_is_empty_and_can_be_computed_with(read):
+    # what was not recorded is empty and can be computed with
     nothing = read.signal("estimate/state", "q")
     assert len(nothing) == len(nothing.minus(read.tip)) == len(nothing.between(0, 10)) == 0
     assert nothing.values[:, 2::3].size == 0
@@ -67,15 +58,10 @@ def test_chambers_keep_one_order_and_a_second_message_of_a_stamp_does_not_count(
     turned = joint_state(last, [1.0, 2.0, 3.0])
     turned.name = CHAMBERS[::-1]
     again = joint_state(last, [7.0, 7.0, 7.0])
-    messages = [
-        ("pressure/state", first, joint_state(first, [4.0, 5.0, 6.0])),
-        ("pressure/state", last, turned),
-        ("pressure/state", last, again),
-    ]
-    read = read_signals(Bag(write_bag(tmp_path / "bag", messages)), ["pressure/state"])
-    np.testing.assert_array_equal(
-        read.signal("pressure/state", "pressure").values, [[4.0, 5.0, 6.0], [3.0, 2.0, 1.0]]
-    )
+    messages = [(first, joint_state(first, [4.0, 5.0, 6.0])), (last, turned), (last, again)]
+    bag = write_bag(tmp_path / "bag", [("pressure/state", *each) for each in messages])
+    read = read_signals(Bag(bag), ["pressure/state"]).signal("pressure/state", "pressure")
+    np.testing.assert_array_equal(read.values, [[4.0, 5.0, 6.0], [3.0, 2.0, 1.0]])
 
 
 def test_node_poses_alone_are_a_shape(tmp_path):
@@ -107,12 +93,11 @@ def test_a_group_of_a_state_that_no_module_knows_is_read_as_the_message_tells_it
     assert unit_of("parameter.stiffness") == ""
 
 
+MODELS = {"rod": ("rod", "constant_curvature"), "arm": ("arm",), "strain": ("strain",)}
 MODELS_OF_ROBOTS = [
     (name, model)
     for name in available_robots(None)
-    for model in {"rod": ("rod", "constant_curvature"), "arm": ("arm",), "strain": ("strain",)}[
-        load_robot(name, None).type
-    ]
+    for model in MODELS[load_robot(name, None).type]
 ]
 
 

@@ -1,38 +1,14 @@
-"""The SIMD value type against numpy."""
+"""The SIMD value type where numbers are not finite or denormal; that lanes are scalars is tested in
+test_rod_contract.py."""
 
 import numba
 import numpy as np
 import pytest
 
 from softcr_models.rod.float_flags import SAFE_FLAGS
-from softcr_models.rod.simd import as_lanes, flush_denormals, local
+from softcr_models.rod.simd import as_lanes, flush_denormals
 
 FAST = {"fastmath": set(SAFE_FLAGS), "error_model": "numpy"}
-
-
-@numba.njit(**FAST)
-def _arithmetic(a, b, out):
-    x, y, result = as_lanes(a, 8), as_lanes(b, 8), as_lanes(out, 8)
-    scratch = local(x[0], (2, 3))
-    for i in range(x.shape[0]):
-        scratch[0, 1] = 2.0 * x[i] - y[i] / 3
-        scratch[1, 2] = 0.0
-        total = 0.0
-        total += scratch[0, 1] * y[i]
-        total -= 1
-        total /= y[i]
-        result[i] = -total + scratch[1, 2] * x[i]
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-14), (np.float32, 2e-6)])
-def test_arithmetic_of_lanes_is_that_of_numbers(dtype, tolerance):
-    random = np.random.default_rng(3)
-    a = random.uniform(1, 2, (5, 8)).astype(dtype)
-    b = random.uniform(1, 2, (5, 8)).astype(dtype)
-    out = np.empty_like(a)
-    _arithmetic(a, b, out)
-    expected = -((2 * a - b / 3) * b - 1) / b
-    assert out == pytest.approx(expected, rel=tolerance)
 
 
 @numba.njit(**FAST)
@@ -58,19 +34,6 @@ def test_what_is_not_finite_stays_so(dtype, bad):
     assert np.isfinite(np.delete(out, 3, axis=1)).all()
 
 
-@numba.njit(**FAST)
-def _scalar_view(a):
-    view = as_lanes(a, 1)
-    view[1] += 2.0
-    return view.ndim
-
-
-def test_one_lane_is_a_view_of_numbers():
-    a = np.ones((3, 1))
-    assert _scalar_view(a) == 1
-    assert a[:, 0].tolist() == [1.0, 3.0, 1.0]
-
-
 @numba.njit
 def _flushed(x, y, product):
     word = flush_denormals(-1)
@@ -85,9 +48,3 @@ def test_denormals_are_flushed_and_the_control_word_comes_back():
     _flushed(tiny, np.array([1e-12], np.float32), product)
     assert product[0] == 0.0
     assert product[1] > 0.0
-
-
-def test_local_in_plain_python_takes_lanes_and_type_from_its_example():
-    assert local(np.zeros(4, complex), (2, 3)).shape == (2, 3, 4)
-    assert local(np.zeros(4, complex), (2, 3)).dtype == complex
-    assert local(1.0, (6,)).shape == (6,)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from kit.bench import LIMITS, DrivenBench, stopping_content, stopping_station
+from kit.bench import DrivenBench, stopping_content, stopping_station
 
 from softcr_hardware.ethercat.process_data import ProcessData
-from softcr_hardware.ethercat.supply import check_supply
 from softcr_hardware.ethercat.terminals import Station
 from softcr_hardware.safety.safety import Action, Latch
 
@@ -78,15 +77,6 @@ def test_an_open_chain_vents_latches_and_takes_the_air_away(what, reason, latch)
     assert bench.decision.enabled
 
 
-def test_it_is_not_armed_while_the_chain_is_open():
-    bench = Bench()
-    bench.bus.stopped = True
-    bench.live(1.0, enable=True)
-    assert not bench.decision.enabled
-    assert "emergency stop" in (*bench.decision.blockers, bench.decision.cause)
-    assert not bench.data.air_on
-
-
 @pytest.mark.parametrize("how", ["vent", "close", "silent"])
 def test_every_vent_takes_the_air_away(how):
     bench = Bench().live(1.5, enable=True)
@@ -125,10 +115,6 @@ def test_channels_that_share_a_byte_have_their_own_bits():
     data.air_on = True
     assert data.pack(np.zeros(3))[7] == b"\x40"  # channel 3 of the second
     assert data.input_positions == (2, 4, 5)
-
-
-def test_a_dump_valve_output_allows_a_higher_supply():
-    check_supply(stopping_station(supply=1.5e5), LIMITS.maximum)
 
 
 @pytest.mark.parametrize(

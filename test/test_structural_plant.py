@@ -6,7 +6,6 @@ import pytest
 from kit.refusals import one_line
 
 from softcr_models import CosseratRod, UserError, load_robot
-from softcr_models.robots.robot import Robot
 from softcr_models.rod.description import rod_inputs
 from softcr_simulation.beam.beam import Beam
 from softcr_simulation.beam.element import moved, relative_log, strain_maps
@@ -94,10 +93,8 @@ def test_beam_and_rod_move_alike_and_more_so_on_finer_grids(name):
 
 def test_pure_bending_is_a_circle():
     """Without weight a moment bends the beam to the curvature that its compliance says."""
-    content = ROBOT.model_dump(by_alias=True)
-    light = Robot.model_validate(content | {"gravity": 0.0})
     share, moment = -0.3, ROBOT.actuation_matrix @ PRESSED
-    beam = Beam(light, 6, share, 15.0)
+    beam = Beam(ROBOT.replace(gravity=0.0), 6, share, 15.0)
     beam.settle(PRESSED)
     curvature = np.linalg.norm(moment[3:5]) * ROBOT.bending_compliance
     linear = curvature
@@ -128,9 +125,9 @@ def test_a_payload_is_felt_by_the_base_and_dropped_again():
 def test_a_tip_force_is_that_of_the_world():
     hanging = ROBOT.replace(base_orientation=(np.pi, 0.0, 0.0))
     errors = PlantErrors(tip_force=(0.0, 0.05, 0.0), damping_factor=8.0)
-    found = run(errors, 3.0, robot=hanging, command=np.zeros(3))[-1]
-    assert found.true_tip_pose[1, 3] < -1e-3  # the hanging base's y axis points the other way
-    felt = np.mean([each.wrench[:3] for each in run(errors, 3.0, 1, np.zeros(3), hanging)[-60:]], 0)
+    found = run(errors, 3.0, 1, np.zeros(3), hanging)
+    assert found[-1].true_tip_pose[1, 3] < -1e-3  # the hanging base's y axis is the other way
+    felt = np.mean([each.wrench[:3] for each in found[-60:]], 0)
     assert felt[1] == pytest.approx(-0.05, abs=0.01)
 
 
@@ -258,26 +255,20 @@ def test_streams_repeat_and_differ_from_each_other():
 # --- as a plant of the simulator ----------------------------------------------------------------
 
 
-def test_the_rod_plant_takes_its_errors_from_a_file():
-    plant = RodPlant(ROBOT, RodPlantSettings(plant_errors="typical", intervals=5), 3)
-    told = plant.describe()
+def test_the_rod_plant_takes_its_errors_from_a_file_and_one_given_alone_counts_before():
+    alone = "tip_mass_factor=1.2, lever_factor=[1.05, 1, 1]"
+    settings = RodPlantSettings(plant_errors="typical", errors=alone, intervals=5)
+    plant = RodPlant(ROBOT, settings, 3)
+    told, errors = plant.describe(), plant.simulated.errors
+    assert (errors.tip_mass_factor, errors.lever_factor) == (1.2, (1.05, 1.0, 1.0))
     assert told["plant_model"] == "beam"
-    assert told["plant_errors"]["hysteresis_share"] == 0.08
+    assert told["plant_errors"]["hysteresis_share"] == errors.hysteresis_share == 0.08
     assert told["plant_mismatch"]["bending_compliance"] == -0.05
     assert {"mocap/tip/pose", "pressure/state", "simulation/truth/rod"} <= set(plant.measure(1))
     assert isinstance(plant.simulated, StructuralPlant)
     usual = RodPlant(ROBOT, RodPlantSettings(), 3)
     assert usual.simulated.rod.intervals == 10
     assert "plant_errors" not in usual.describe()
-
-
-def test_an_error_given_alone_counts_before_the_one_of_the_file():
-    told = RodPlantSettings(
-        plant_errors="typical", errors="tip_mass_factor=1.2, lever_factor=[1.05, 1, 1]", intervals=5
-    )
-    errors = RodPlant(ROBOT, told, 3).simulated.errors
-    assert (errors.tip_mass_factor, errors.lever_factor) == (1.2, (1.05, 1.0, 1.0))
-    assert errors.hysteresis_share == 0.08  # of the file
     usual = RodPlant(ROBOT, RodPlantSettings(plant_errors="same_structure", intervals=5), 3)
     assert usual.simulated.errors == load_plant_errors("same_structure")
 

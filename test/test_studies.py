@@ -1,5 +1,6 @@
 """The study frame: cells, seeds, tables, resume, pages, comparison, and users' mistakes."""
 
+import fcntl
 import json
 import math
 import multiprocessing
@@ -100,10 +101,8 @@ def test_a_study_of_a_file_gives_its_table(file, runner):
     assert (about["experiment"], about["seeds"], about["gain"]) == ("own/errors", 3, 1.0)
     assert about["rate_hz"] == 70.0
     assert about["machine"]["cores"] >= 1
-    assert [row.key for row in rows] == [
-        ("small", "slow", "error"), ("small", "slow", "time"), ("small", "fast", "error"),
-        ("large", "slow", "error"), ("large", "slow", "time"), ("large", "fast", "error"),
-    ]  # fmt: skip
+    each = ("slow", "error"), ("slow", "time"), ("fast", "error")
+    assert [row.key for row in rows] == [(case, *of) for case in ("small", "large") for of in each]
     small, time = rows[:2]
     noise = [Cell("", "", seed, None).random("plant").normal() for seed in range(3)]
     errors = 1.0 + 0.1 * np.array(noise)
@@ -129,73 +128,51 @@ def test_streams_of_users_and_seeds_are_independent():
     assert abs(np.corrcoef(draws)[0, 1]) < 0.1
 
 
-def test_a_run_that_broke_off_goes_on_with_what_is_missing(file, runner):
-    study = load_study(str(file))
-    (file.parent / "fail").touch()
-    with pytest.raises(UserError, match="own/errors, small, slow, seed 2: ArithmeticError"):
-        runner.run(str(file), study.settings())
-    done = ran(file)
-    assert len(done) == 2 * 4 + 1
-    assert not (runner.results / "studies/own/errors/latest").exists()
-    (file.parent / "fail").unlink()
-    directory = runner.run(str(file), study.settings())
-    assert ran(file)[len(done) :] == [f"{c} {m} 2" for c in ("small", "large")
-                                      for m in ("slow", "fast")]  # fmt: skip
-    undisturbed = Runner(file.parent / "other", LocalWorkers(1), console=runner.console)
-    assert rows_of(directory) == rows_of(undisturbed.run(str(file), study.settings()))
-
-
 def rows_of(directory):
     return read_table(directory / "table.json")[1]
 
 
 def test_other_settings_or_another_code_are_run_anew_more_seeds_are_added(file, runner):
     study = load_study(str(file))
-    cells = [Cell("case", "m", 0, study.settings(**more)) for more in ({}, {"gain": 2.0})]
-    store = Store(file.parent / "store", "own/errors", "1")
-    store.add(cells[0], {"error": 1.0})
-    assert cells[0] in store
-    assert replace(cells[0], settings=study.settings(seeds=9)) in store
-    assert cells[1] not in store
-    assert replace(cells[0], seed=1) not in store
-    assert cells[0] not in Store(file.parent / "store", "own/errors", "2")
-    wanted = replace(cells[0], bag=file.parent / "bag")
-    assert wanted not in store, "its bag was not written"
-
-
-def test_a_finished_run_is_run_anew_and_leaves_the_older_one(file, runner):
-    study = load_study(str(file))
-    first = runner.run(str(file), study.settings(seeds=1))
-    second = runner.run(str(file), study.settings(seeds=1))
-    assert first != second
-    assert rows_of(first) == rows_of(second)
-    assert len(ran(file)) == 8
-    assert len(list((second / "cells").iterdir())) == 4
+    cell, store = Cell("case", "m", 0, study.settings()), Store(file.parent / "store", "s", "1")
+    store.add(cell, {"error": 1.0})
+    assert cell in store
+    assert replace(cell, settings=study.settings(seeds=9)) in store
+    assert replace(cell, settings=study.settings(gain=2.0)) not in store
+    assert replace(cell, seed=1) not in store
+    assert cell not in Store(file.parent / "store", "s", "2")
+    assert replace(cell, bag=file.parent / "bag") not in store, "its bag was not written"
 
 
 def test_several_studies_go_on_where_they_were_stopped(file, runner):
-    """The first has finished when the second fails: only the second is run by the same command."""
+    """The first has finished when the second fails: the same command runs only what is missing of
+    the second, and ends in the table of one that was not disturbed."""
     second = file.with_name("others.py")
     second.write_text(STUDY_FILE.replace("own/errors", "own/others").replace('"fail"', '"fall"'))
     tasks = [(str(each), load_study(str(each)).settings(seeds=3)) for each in (file, second)]
     (file.parent / "fall").touch()
     with pytest.raises(UserError, match="own/others, small, slow, seed 2: ArithmeticError"):
         runner.run_all(tasks)
+    assert not (runner.results / "studies/own/others/latest").exists()
     (file.parent / "fall").unlink()
     done = ran(file)
     assert len(done) == 12 + 8 + 1
     first, other = runner.run_all(tasks)
-    assert len(ran(file)) == len(done) + 4
+    cases, methods = ("small", "large"), ("slow", "fast")
+    assert ran(file)[len(done) :] == [f"{c} {m} 2" for c in cases for m in methods]
     assert rows_of(first) == rows_of(other)
-    runner.run_all(tasks)
+    again, _ = runner.run_all(tasks)
     assert len(ran(file)) == len(done) + 4 + 24, "nothing was stopped: all are run"
+    assert again != first, "the older run is left"
+    assert rows_of(again) == rows_of(first)
+    assert len(list((again / "cells").iterdir())) == 12
 
 
 def test_a_quick_run_ends_in_time_and_says_what_it_left_out(file, monkeypatch):
     """In processes of their own; the time is over when the first cell has ended, and the second
     sleeps for a minute."""
-    file.write_text(file.read_text().replace("def run(cell):", "def run(cell):\n    import time\n"
-                    "    time.sleep(0.0 if cell.method == 'slow' else 60.0)"))  # fmt: skip
+    pause = "    __import__('time').sleep(0.0 if cell.method == 'slow' else 60.0)"
+    file.write_text(STUDY_FILE.replace("def run(cell):", f"def run(cell):\n{pause}"))
 
     def first_alone(futures, left):
         assert 900.0 < left < 1000.0
@@ -231,9 +208,8 @@ def test_the_bar_counts_the_cells_of_all_studies():
 
 
 def test_studies_run_after_those_whose_tables_they_read():
-    places = catalogue.in_order(named_studies(["pawlowski2019/table-4-1", "pawlowski2019/mpc",
-                                               "pawlowski2019/learning"]))  # fmt: skip
-    assert places[-1] == "pawlowski2019/table-4-1"
+    named = [f"pawlowski2019/{name}" for name in ("table-4-1", "mpc", "learning")]
+    assert catalogue.in_order(named_studies(named))[-1] == named[0]
     group = named_studies(["pawlowski2019"])
     assert sorted(catalogue.in_order(group)) == sorted(group)
 
@@ -251,13 +227,10 @@ def test_the_code_of_a_study_is_what_it_imports(tmp_path):
     own.write_text("from softcr_models.errors import UserError\n")
     assert {"study", "softcr_models.errors"} <= set(sources(own))
     assert "softcr_models.rod.stepper" not in sources(files["dalenberg2024/section-lengths"])
-    before = code_version(own)
-    other = tmp_path / "other.py"
+    other, changed = tmp_path / "other.py", tmp_path / "changed.py"
     other.write_text('"""Another one."""\n\n' + own.read_text() + "# said\n")
-    assert code_version(other) == before
-    changed = tmp_path / "changed.py"
     changed.write_text(own.read_text() + "X = 'said'\n")
-    assert code_version(changed) != before
+    assert code_version(other) == code_version(own) != code_version(changed)
 
 
 def test_a_claim_is_reproduced_where_every_row_is_in_its_worst_seed():
@@ -304,8 +277,6 @@ def test_claims_name_what_the_studies_have(group):
 
 
 def test_a_study_is_run_by_one_process_at_a_time(file, runner):
-    import fcntl
-
     parent = runner.results / "studies/own/errors"
     parent.mkdir(parents=True)
     with (parent / ".lock").open("w") as lock:
@@ -316,8 +287,7 @@ def test_a_study_is_run_by_one_process_at_a_time(file, runner):
 
 def test_results_keep_numbers_texts_and_arrays_and_nothing_else(tmp_path):
     store, cell = Store(tmp_path, "a/b", "1"), Cell("case", "m", 0, StudySettings())
-    result = {"number": 1.5, "text": "found", "array": np.eye(2), "nan": math.nan}
-    store.add(cell, result)
+    store.add(cell, {"number": 1.5, "text": "found", "array": np.eye(2), "nan": math.nan})
     found = store[cell]
     assert (found["number"], found["text"]) == (1.5, "found")
     assert math.isnan(found["nan"])
@@ -342,9 +312,7 @@ def test_later_cells_follow_from_results(runner, monkeypatch):
         return [Cell(Stage("second", best), "m", 0, results.settings)]
 
     def run_cell(cell):
-        return {"square": cell.case.number**2} if cell.case_name == "second" else {
-            "square": float(cell.seed)
-        }  # fmt: skip
+        return {"square": cell.case.number**2 if cell.case_name == "second" else float(cell.seed)}
 
     study = Study("own/stages", "", "stages", run_cell, ("first",), ("m",), later=later,
                   metrics=(Metric("square", "-", "square"),))  # fmt: skip
@@ -382,7 +350,7 @@ def test_pages_hold_every_row_with_published_kinds_apart(tmp_path):
     about = {"experiment": "group/name", "summary": "what it is", "source": "Someone, Sec. 1",
              "exact": "All of it.", "seeds": 3, "machine": machine, "code": "c0de"}  # fmt: skip
     write_table(table, about, rows)
-    (table.parent / "error.png").write_bytes(b"")
+    (table.parent / "error.png").touch()
     page, index = write_pages([table], tmp_path / "pages")
     assert "| [group/name](group.md) | what it is | Someone, Sec. 1 |" in index.read_text()
     text = page.read_text()
@@ -492,9 +460,8 @@ def test_what_only_a_person_has_must_be_given():
 def test_cells_are_named_seed_by_seed(tmp_path):
     study = Study("own/cells", "", "cells", dict, ("a", "b"), lambda case: (case.upper(),))
     cells = study.cells(StudySettings(seeds=2))
-    assert [(c.case, c.method, c.seed) for c in cells] == [
-        ("a", "A", 0), ("b", "B", 0), ("a", "A", 1), ("b", "B", 1)
-    ]  # fmt: skip
+    expected = [("a", "A", 0), ("b", "B", 0), ("a", "A", 1), ("b", "B", 1)]
+    assert [(c.case, c.method, c.seed) for c in cells] == expected
     assert len(replace(study, seeded=False).cells(StudySettings(seeds=2))) == 2
     results = Results(StudySettings(), Store(tmp_path, "own/cells", "1"))
     results.cells += cells
@@ -505,7 +472,6 @@ def test_cells_are_named_seed_by_seed(tmp_path):
 
 
 def test_the_command_offers_what_a_study_declares(file):
-    offered = command.Chosen.more_options({"names": [str(file)]})
-    assert {name for settings in offered.values() for name in settings} == {"seeds", "gain"}
-    both = command.Chosen.more_options({"names": [str(file), "control/any-model"]})
-    assert {name for settings in both.values() for name in settings} == {"seeds"}
+    for others, options in (([], {"seeds", "gain"}), (["control/any-model"], {"seeds"})):
+        offered = command.Chosen.more_options({"names": [str(file), *others]})
+        assert {name for settings in offered.values() for name in settings} == options

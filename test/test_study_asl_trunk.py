@@ -24,12 +24,10 @@ def test_the_shipped_recording_is_one_of_a_trunk_with_motors():
     robot, fitted, held, groups = parts_of(Settings())
     assert robot.quantities == ("angle",) * 6
     assert [each.name for each in fitted] == ["a_0g", "a_300g"]
-    assert {each.name: each.payload for each in held} == {
-        "a_0g_end": 0.0, "a_300g_end": 0.3, "c_0g": 0.0
-    }  # fmt: skip
-    assert {each.name for each in groups} == {
-        "tip position", "disc_1 position", "disc_2 position"
-    }  # fmt: skip
+    payloads = {"a_0g_end": 0.0, "a_300g_end": 0.3, "c_0g": 0.0}
+    assert {each.name: each.payload for each in held} == payloads
+    positions = {f"{name} position" for name in ("tip", "disc_1", "disc_2")}
+    assert {each.name for each in groups} == positions
     for motion in (*fitted, *held):
         assert motion.period == PERIOD
         measured = outputs_of(motion, groups)
@@ -39,6 +37,8 @@ def test_the_shipped_recording_is_one_of_a_trunk_with_motors():
         assert 0.09 < below[1] < below[2] < below[0] < 0.33
         assert np.abs(motion.inputs).max() < rod_inputs(robot).high.max()
     assert STUDY.needs == ()
+    given = Settings(data="mine.npz", map="mine.yaml")  # is taken instead
+    assert given.filled() is given
 
 
 def test_another_day_is_predicted_after_its_first_30_seconds():
@@ -53,11 +53,6 @@ def test_another_day_is_predicted_after_its_first_30_seconds():
         begun(Settings(another_day="a_0g"), held)
     with pytest.raises(UserError, match="trial c_0g has no more than 30 s"):
         begun(Settings(), [replace(told, name="c_0g")])
-
-
-def test_a_recording_that_is_given_is_taken_instead():
-    given = Settings(data="mine.npz", map="mine.yaml")
-    assert given.filled() is given
 
 
 def two_trials(of):

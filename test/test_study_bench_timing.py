@@ -1,6 +1,5 @@
 """Study `robustness/bench-timing`: the virtual bench, and what hurts it."""
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -50,6 +49,11 @@ def bench_run(bench, seed=0, duration=DURATION):
     return run_bench(Cell("bench", "any", seed, None), bench, duration)
 
 
+def simulated(duration, **setup):
+    variation = Variation("s", "s", Simulation(**setup))
+    return run(Cell(variation, "s", 0, Settings(duration=duration)))
+
+
 @pytest.fixture(scope="module")
 def shipped():
     return bench_run(Bench())
@@ -67,31 +71,26 @@ def time_shift(result):
 
 
 def test_the_bench_follows_as_the_simulation_does(shipped):
-    simulation = Variation("s", "s", Simulation())
-    simulated = run(Cell(simulation, "s", 0, Settings(duration=DURATION)))["error"]
-    error = shipped["error"]
+    error, other = shipped["error"], simulated(DURATION)["error"]
     assert settled_mm(error) < 0.3
-    assert settled_mm(error) == pytest.approx(settled_mm(simulated), abs=0.05)
+    assert settled_mm(error) == pytest.approx(settled_mm(other), abs=0.05)
     assert len(error) == round(DURATION / PERIOD)
     # the motion begins where it is told to: the rod rests there
     assert error[0] < 1e-3
-
-
-def test_a_late_simulation_is_answered_two_periods_later():
-    results = [run(Cell(Variation("s", "s", Simulation(delay=delay)), "s", 0,
-                        Settings(duration=2.5))) for delay in (1, 2)]  # fmt: skip
-    moved = [np.flatnonzero(np.linalg.norm(np.diff(each["tips"], axis=0), axis=1) > 1e-9)[0]
-             for each in results]  # fmt: skip
-    assert moved[1] == moved[0] + 1
-    assert settled_mm(results[1]["error"]) < 0.3
-
-
-def test_valves_stay_enabled_and_within_their_limits(shipped):
+    # valves stay enabled and within their limits
     limits, sent = ROBOT.pressure_limits, shipped["sent"]
     assert shipped["predicted_only"] == 0
     assert limits.minimum <= sent.min() <= sent.max() <= limits.maximum
     assert np.ptp(sent, axis=0).min() > 1e4  # they moved
     assert np.abs(np.diff(sent, axis=0)).max() <= 1.1 * limits.maximum_rate * PERIOD
+
+
+def test_a_late_simulation_is_answered_two_periods_later():
+    results = [simulated(2.5, delay=delay) for delay in (1, 2)]
+    steps = [np.linalg.norm(np.diff(each["tips"], axis=0), axis=1) for each in results]
+    moved = [np.flatnonzero(step > 1e-9)[0] for step in steps]
+    assert moved[1] == moved[0] + 1
+    assert settled_mm(results[1]["error"]) < 0.3
 
 
 def test_equal_seeds_give_equal_runs_to_the_bit():
@@ -208,11 +207,9 @@ def test_a_run_that_was_vented_has_no_error(monkeypatch):
 
 
 def test_the_bus_counts_in_16_bits_and_brings_volts_after_it_has_read():
-    now = [0.0]
-    data = ProcessData(STATION)
+    data, found, now = ProcessData(STATION), {}, [0.0]
     fill = np.full(3, STATION.valve.fill - 1e-4)
     at_once = ChamberErrors(lag=-STATION.valve.lag)
-    found = {}
     for quantised in (False, True):
         now[0] = 0.0
         actuator = EmulatedActuator(STATION, errors=at_once)
@@ -220,7 +217,9 @@ def test_the_bus_counts_in_16_bits_and_brings_volts_after_it_has_read():
         first = bus.exchange(fill)
         now[0] = 0.001
         second = bus.exchange(fill)
-        assert np.array_equal(first.volts, bus_volts(data, np.zeros(3), quantised))
+        empty = data.volts(np.zeros(3))
+        empty = np.rint(empty / 10.0 * 0x7FFF) * (10.0 / 0x7FFF) if quantised else empty
+        assert np.array_equal(first.volts, empty)
         assert (second.volts > first.volts).all()
         assert not first.broken.any()
         assert (first.toggles != second.toggles).all()
@@ -229,11 +228,6 @@ def test_the_bus_counts_in_16_bits_and_brings_volts_after_it_has_read():
     off = found[True] - found[False]
     assert 0.0 < np.abs(off).max() < 1.5 * step  # of the reading, and of what was commanded
     assert np.allclose(found[True] / step, np.rint(found[True] / step), atol=1e-9)
-
-
-def bus_volts(data, pressures, quantised):
-    volts = data.volts(pressures)
-    return np.rint(volts / 10.0 * 0x7FFF) * (10.0 / 0x7FFF) if quantised else volts
 
 
 def test_every_bench_of_the_list_is_one_difference():
@@ -246,10 +240,8 @@ def test_every_bench_of_the_list_is_one_difference():
     several = {"ideal-sensors", "early-steps"}
     for each in VARIATIONS:
         if isinstance(each.setup, Bench) and each.key not in several | {"bench"}:
-            usual = vars(bench)
-            changed = {k: v for k, v in vars(each.setup).items() if v != usual[k]}
+            changed = [k for k, v in vars(each.setup).items() if v != vars(bench)[k]]
             assert len(changed) == 1, each.key
-            assert replace(bench, **changed) == each.setup
 
 
 def test_the_study_runs_what_was_asked_for(tmp_path):

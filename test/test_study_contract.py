@@ -46,8 +46,7 @@ def smallest(study):
 @pytest.mark.later
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in sorted(study_files())],
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in sorted(study_files())]
 )
 def test_the_first_cell_gives_rows_that_are_well_formed(name, tmp_path):
     study = load_study(name)

@@ -53,8 +53,8 @@ def test_recordings_become_millimetres_on_a_grid(tmp_path):
 
 
 def test_every_fourth_trial_is_held_out(tmp_path):
-    settings = Settings(data=str(saved(tmp_path / "arm.npz", arm(13, 60)).parent), train="arm.npz",
-                        period=PERIOD, horizon=1.0)  # fmt: skip
+    saved(tmp_path / "arm.npz", arm(13, 60))
+    settings = Settings(data=str(tmp_path), train="arm.npz", period=PERIOD, horizon=1.0)
     train, held_out = recordings_of(settings)
     assert [one.name for one in held_out] == ["arm 4", "arm 8", "arm 12"]
     assert [one.name for one in train] == [f"arm {i}" for i in range(13) if i % 4 or not i]
@@ -67,24 +67,22 @@ def test_the_lift_pays_where_the_push_is_quadratic_and_both_beat_holding_still(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(koopman, "CANDIDATES", SMALL)
-    train, unseen = arm(5), arm(1, seed=1)
-    saved(tmp_path / "train.npz", train)
-    saved(tmp_path / "score.npz", unseen)
+    saved(tmp_path / "train.npz", arm(5))
+    saved(tmp_path / "score.npz", arm(1, seed=1))
     settings = Settings(
         data=str(tmp_path), train=" train.npz", score="score.npz,", period=PERIOD, horizon=1.0
     )
     directory, _ = run_of(STUDY.name, tmp_path / "results", settings)
     about, rows = read_table(directory / TABLE)
     found = {(r.case, r.method, r.quantity): r.mean for r in rows}
-    lifted, arx, hold = (found["score 0", method, "to 1 s ahead, mean"]
-                         for method in ("koopman", "linear ARX", HOLD))  # fmt: skip
+    methods = ("koopman", "linear ARX", HOLD)
+    lifted, arx, hold = (found["score 0", each, "to 1 s ahead, mean"] for each in methods)
     assert lifted < 0.9 * arx  # not 0: squares of inputs yet to come are linear to the model
     assert arx < 0.5 * hold
     percent = found["score 0", "koopman", "to 1 s ahead, mean of motion"]
     [recording] = load_recordings(tmp_path / "score.npz", PERIOD)
     assert percent == pytest.approx(100 * lifted / recording.extent)
-    largest, mean = (found["score 0", "koopman", f"whole trial, {what}"]
-                     for what in ("largest", "mean"))  # fmt: skip
+    largest, mean = (found["score 0", "koopman", f"whole trial, {s}"] for s in ("largest", "mean"))
     assert largest >= mean > 0.0
     assert found["training trials", "koopman", "chosen degree"] == 2
     assert found["training trials", "linear ARX", "chosen degree"] == 1

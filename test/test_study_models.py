@@ -83,19 +83,13 @@ def test_chambers_of_the_guess_lie_where_the_recording_has_them(tmp_path):
     assert [each.name for each in groups] == ["tip position"]
 
 
-def test_what_cannot_be_compared_is_a_line(tmp_path):
+def test_of_a_few_trials_the_last_quarter_is_predicted_and_a_trial_that_is_none_is_a_line(tmp_path):
     given = saved(tmp_path, trials=2, rows=60)
     with one_line("--hold-out 2: no such file or trial; there are 0, 1"):
         parts_of(Settings(**given))
-
-
-def test_of_a_few_trials_the_last_quarter_is_predicted(tmp_path):
-    given = saved(tmp_path, trials=2, rows=60)
     _, fitted, held, _ = parts_of(Settings(**{**given, "hold_out": ""}))
     assert [len(each) for each in (*fitted, *held)] == [45, 45, 15, 15]
     _, whole, _, _ = parts_of(Settings(**{**given, "hold_out": "1"}))
-    for part in ("inputs", "outputs"):
-        values = [getattr(each, part) for each in (fitted[0], held[0], whole[0])]
-        if part == "outputs":
-            values = [each["tip position"] for each in values]
-        np.testing.assert_array_equal(np.vstack(values[:2]), values[2])
+    for of in (lambda each: each.inputs, lambda each: each.outputs["tip position"]):
+        begin, end, both = map(of, (fitted[0], held[0], whole[0]))
+        np.testing.assert_array_equal(np.vstack((begin, end)), both)

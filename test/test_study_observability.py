@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kit.studies import results_of
 
 from softcr_estimation.identification.information import (
     Information,
@@ -122,13 +123,13 @@ def bag(tmp_path_factory):
     for number in range(1, 9):
         for topic, more in (("pressure/state", 0.0), ("pressure/sent", 1e3)):
             pressures, stamp = np.full(3, 2e4 + 100.0 * number + more), 9_000_000 * number
-            message = pressures_to_message(pressures, ROBOT.chamber_names, stamp)
-            made.add(topic, stamp, message)
-    made.write(tmp_path_factory.mktemp("bag") / "run")
-    return tmp_path_factory.getbasetemp() / "bag0" / "run"
+            made.add(topic, stamp, pressures_to_message(pressures, ROBOT.chamber_names, stamp))
+    path = tmp_path_factory.mktemp("bag") / "run"
+    made.write(path)
+    return path
 
 
-def test_a_bag_is_resampled_and_its_commands_are_held(bag):
+def test_a_bag_is_resampled_and_its_commands_are_held_and_one_of_others_refused(bag, tmp_path):
     motion = recorded(bag, ROBOT)
     times = 0.009 + PERIOD * np.arange(len(motion.readings))
     assert len(times) == 5
@@ -136,26 +137,18 @@ def test_a_bag_is_resampled_and_its_commands_are_held(bag):
     # each is played until the next one; of a tick that counts which was in the middle of it
     newest = np.floor((times + PERIOD / 2) / 0.009)
     assert motion.commands[:, 0] == pytest.approx(2.1e4 + 100.0 * newest)
+    with pytest.raises(UserError, match="nowhere"):
+        recorded(tmp_path / "nowhere", ROBOT)
+    with pytest.raises(UserError, match="0 pressures and 0 commands of four_chambers"):
+        recorded(bag, load_robot("four_chambers"))
 
 
-def test_a_recorded_motion_is_reported(bag):
-    settings = STUDY.settings(bag=f"{bag}, ")
-    [cell] = STUDY.cells(settings)
-    assert cell.case == str(bag)
-
-    class Found(dict):
-        cells = (cell,)
-
-    found = list(rows(Found({cell: run(cell)})))
+def test_a_recorded_motion_is_reported(bag, tmp_path):
+    results = results_of(STUDY, tmp_path, run, bag=f"{bag}, ")
+    assert [cell.case for cell in results.cells] == [str(bag)]
+    found = list(rows(results))
     assert {row.case for row in found} == {"run"}
     assert {row.method for row in found} >= {"tip_mass", "pressure_gain_2", "lag_pole"}
     missing = next(row for row in found if row.method == "all numbers")
     assert missing.mean >= 9  # a tenth of a second tells nothing of rod and pressure sensors
     assert [cell.case for cell in STUDY.cells(STUDY.settings())] == list(PLANNED)
-
-
-def test_a_bag_that_is_none_or_of_others_is_one_line(tmp_path, bag):
-    with pytest.raises(UserError, match="nowhere"):
-        recorded(tmp_path / "nowhere", ROBOT)
-    with pytest.raises(UserError, match="0 pressures and 0 commands of four_chambers"):
-        recorded(bag, load_robot("four_chambers"))

@@ -29,25 +29,21 @@ def left_behind(folder, verdict="good: 0.1 mm", ended_by="duration", off=0.0):
     (folder / "summary.json").write_text(json.dumps(summary))
 
 
-@pytest.mark.parametrize(
-    ("said", "code", "left", "found"),
-    [
-        (["softcr: error: robot random3: it cannot bear its weight"], 2, None,
-         "refused before the start"),
-        ([BEGUN, "softcr: error: the estimator cannot be made"], 2, None, "stopped"),
-        ([BEGUN, "Traceback (most recent call last):", "KeyError: 3"], 1, None, "traceback"),
-        (["interrupted"], 130, None, "not begun when the time was over"),
-        ([BEGUN], -9, None, "never ended"),
-        ([BEGUN], 0, {}, "tracks"),
-        ([BEGUN], 0, {"ended_by": "interrupt"}, "tracks until the time was over"),
-        ([BEGUN], 0, {"verdict": "NOT good: 40 mm"}, "NOT good without a word before the start"),
-        ([WARNED, BEGUN], 0, {"verdict": "NOT good: 40 mm"},
-         "NOT good, and told so before the start"),
-        ([WARNED, BEGUN], 0, {}, "tracks"),
-        ([BEGUN], 1, {"verdict": "NOT good: the plant diverged"}, "stopped"),
-        ([WARNED, BEGUN], 0, {"off": math.nan}, "not a number"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("said", "code", "left", "found"), [
+    (["softcr: error: robot random3: it cannot bear its weight"], 2, None,
+     "refused before the start"),
+    ([BEGUN, "softcr: error: the estimator cannot be made"], 2, None, "stopped"),
+    ([BEGUN, "Traceback (most recent call last):", "KeyError: 3"], 1, None, "traceback"),
+    (["interrupted"], 130, None, "not begun when the time was over"),
+    ([BEGUN], -9, None, "never ended"),
+    ([BEGUN], 0, {}, "tracks"),
+    ([BEGUN], 0, {"ended_by": "interrupt"}, "tracks until the time was over"),
+    ([BEGUN], 0, {"verdict": "NOT good: 40 mm"}, "NOT good without a word before the start"),
+    ([WARNED, BEGUN], 0, {"verdict": "NOT good: 40 mm"}, "NOT good, and told so before the start"),
+    ([WARNED, BEGUN], 0, {}, "tracks"),
+    ([BEGUN], 1, {"verdict": "NOT good: the plant diverged"}, "stopped"),
+    ([WARNED, BEGUN], 0, {"off": math.nan}, "not a number"),
+])  # fmt: skip
 def test_what_became_of_a_robot_is_told_from_what_the_command_said(
     tmp_path, said, code, left, found
 ):

@@ -151,13 +151,6 @@ def test_one_plant_is_not_bought_with_another(positions, repairs, expected):
     assert TUNING.combined(filter_costs(runs, np.ones((2, 3)), {})) == pytest.approx(expected)
 
 
-def test_a_filter_that_is_lost_costs_infinity():
-    def lost(settings):
-        raise ValueError("covariance: must be finite and positive definite")
-
-    assert TUNING.combined(filter_costs([lost], np.ones((1, 3)), {})) == math.inf
-
-
 def bowl(values):
     """Least at a noise of velocities of 0.001, of angular velocities of 0.03."""
     return sum((math.log(v / b)) ** 2 for v, b in zip(values.values(), (1e-3, 0.03), strict=True))
@@ -215,15 +208,16 @@ def test_a_lazy_controller_costs_more_and_the_same_one_the_same():
     assert cost({"costs.input_rate": 500.0}) > 2 * usual
 
 
-def test_a_diverged_run_costs_infinity():
+def test_a_lost_filter_or_run_costs_infinity_and_is_ranked_nowhere():
+    def lost_filter(settings):
+        raise ValueError("covariance: must be finite and positive definite")
+
+    assert TUNING.combined(filter_costs([lost_filter], np.ones((1, 3)), {})) == math.inf
     lost = dict.fromkeys(controllers.FIGURES, math.nan)
     tuning = load_study("tuning/nempc").run.__self__
     assert cost_of(lost, by_state=True) == cost_of(lost, by_state=False) == math.inf
     assert tuning.combined(np.array([1.0, math.inf])) == math.inf
     assert tuning.combined(np.array([1.0, 9.0])) == 5.0
-
-
-def test_costs_without_a_number_are_ranked_nowhere():
     trials = [Tried(number, cost, {}) for number, cost in enumerate((2.0, math.inf, 1.0))]
     trials.append(Tried(3, 0.5, {}, complete=False))
     assert [each.cost for each in ranked(trials)] == [1.0, 2.0]

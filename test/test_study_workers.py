@@ -221,10 +221,10 @@ def test_a_run_that_is_killed_twice_goes_on(place, tmp_path):
     shared = results / "studies/tmp/cells/unfinished"
     at_kills = []
     for workers, after in (("2", 6), ("1", 14)):
+        words = [str(tmp_path / "script.py"), place, str(results), workers]
         process = subprocess.Popen(
-            [sys.executable, str(tmp_path / "script.py"), place, str(results), workers],
-            env=environment(), stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            [sys.executable, *words], env=environment(), stdout=subprocess.DEVNULL
+        )
         until(lambda after=after: kept(results) >= after)
         process.kill()
         process.wait()

@@ -1,8 +1,6 @@
 """Controllers exchanged while a robot runs: one command at every stamp, no step above the rate."""
 
-import os
 import re
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from domains import fresh_domain
-from kit.processes import until
+from kit.controller_blocks import Asks, at_rest, block_of
+from kit.processes import ROOT
 from kit.refusals import one_line
+from kit.simulations import simulation_up
 from rich.console import Console
 
 from softcr_control.controller import ControllerBlock
@@ -24,7 +24,6 @@ from softcr_runtime.bags.signals import read_signals
 from softcr_runtime.blocks.command_packets import CommandPacket, PacketPlayer
 from softcr_runtime.blocks.sample import Sample
 from softcr_runtime.blocks.system import Part
-from softcr_runtime.blocks.values import ReferenceRows, StateEstimate
 from softcr_runtime.blocks.virtual_run import run_system
 from softcr_runtime.replay.bag_replay import ReplayTask
 from softcr_runtime.replay.recorded_run import RecordedRun
@@ -150,51 +149,25 @@ def test_a_bag_of_an_exchange_comes_back_to_the_bit(exchanged, tmp_path):
 # --- one block ------------------------------------------------------------------------------------
 
 
-class Asks:
-    """A controller that asks for what it is told to, and keeps what it was told."""
-
-    def __init__(self):
-        self.answer, self.taken_over = np.zeros(3), None
-
-    def reset(self):
-        self.taken_over = None
-
-    def take_over(self, packets):
-        self.taken_over = [each.commands[0, 0] for each in packets]
-
-    def command(self, observation):
-        return self.answer
-
-
 @pytest.fixture(scope="module")
 def asked():
     controller = Asks()
-    told = {"controller": "rod_mpc", "intervals": 2, "sends": False}
-    block = ControllerBlock(
-        load_robot("licher2025"), ControllerBlock.settings_of(told), lambda context: controller
-    )
-    state = block.model.equilibrium(
-        np.zeros(3), np.array([each.nominal for each in block.model.parameters])
-    )
+    block = block_of(lambda context: controller, sends=False)
 
     def tick(cycle, heard=None):
         """The packets that answer the estimate of a cycle; `heard` is the cycle of a packet of the
         other controller, due in the next one, and its command."""
-        stamp, estimate = stamp_of(cycle), StateEstimate(state, {}, inputs=np.zeros(3))
-        rows = ReferenceRows(stamp, PERIOD, np.tile(state, (9, 1)), np.zeros((9, 3)))
-        samples = {
-            "estimate/rod": Sample("estimate/rod", stamp, estimate, 0),
-            "reference/rod": Sample("reference/rod", stamp, rows, 0),
-        }
+        samples = at_rest(block, stamp_of(cycle))
         if heard is not None:
             of, command = heard
             packet = CommandPacket.single(stamp_of(of + 1), np.full(3, command))
             samples["pressure/plan"] = (Sample("pressure/plan", stamp_of(of), packet, 0),)
-        return [each.value for each in block.tick(stamp, samples)]
+        return [each.value for each in block.tick(stamp_of(cycle), samples)]
 
     def begin():
         send(block, False)
         block.reset()
+        controller.answer = np.zeros(3)
         return block, controller, tick
 
     return begin
@@ -223,7 +196,8 @@ def test_who_takes_over_is_silent_before_and_goes_on_from_the_last_command(asked
     assert tick(10) == []
     (first,) = tick(11)
     assert first.commands[0] == pytest.approx([6.2e4 + step, 6.2e4 - step, 6.2e4 - step])
-    assert controller.taken_over[-3:] == [7e3, 6e4, 6.2e4]
+    heard = [each.commands[0, 0] for each in controller.taken_over[-3:]]
+    assert heard == [7e3, 6e4, 6.2e4]
     assert block.describe()["hand_over"] == "commands"
     (vent,) = block.idle(stamp_of(20), "inputs overdue")
     assert not vent.value.commands[-1].any()
@@ -334,48 +308,19 @@ def test_a_supervisor_that_is_killed_is_told_before_dds_tells_it(monkeypatch, ca
     assert "service /robot1/switch: who offered it has ended, unanswered" in line
 
 
-ROOT = Path(__file__).parents[1]
-CLI = [sys.executable, "-m", "softcr_tools.cli"]
-
-
 @pytest.fixture(scope="module")
 def live(exchanged, tmp_path_factory):
     """A newcomer's script beside `softcr up simulation`, then an exchange that is refused, and one
     back: what they said and their exit codes, and the run's directory."""
     pytest.importorskip("rclpy")
     results = tmp_path_factory.mktemp("live")
-    environment = os.environ | {
-        "ROS_DOMAIN_ID": fresh_domain(),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "PYTHONPATH": str(ROOT),
-    }
-
-    def said(*words):
-        return subprocess.run(
-            words, env=environment, capture_output=True, text=True, timeout=600, cwd=ROOT
-        )
-
-    words = ["--reference", "goal", "--controller.population", "64", "--duration", "1200"]
-    with (results / "log").open("w") as log:
-        up = subprocess.Popen(
-            [*CLI, "up", "simulation", *words, "--results", str(results)],
-            env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    try:
-        started = "run_started"
-        until(lambda: up.poll() is not None or started in record_of(results), started, 400.0)
-        script = said(sys.executable, str(ROOT / "examples" / "newcomer.py"), str(exchanged[1]))
-        refused = said(*CLI, "call", "switch", "rod_mpc", "knots=[9, 2]")
-        back = said(*CLI, "call", "switch", "nempc")
-    finally:
-        up.send_signal(signal.SIGINT)
-        up.wait(120.0)
+    words = ["--reference=goal", "--controller.population=64", "--duration=1200"]
+    with simulation_up(results, *words) as said:
+        script = said(str(ROOT / "examples" / "newcomer.py"), str(exchanged[1]), python=True)
+        refused = said("call", "switch", "rod_mpc", "knots=[9, 2]")
+        back = said("call", "switch", "nempc")
     (directory,) = results.glob("2*")
-    return script, refused, back, up.returncode, directory
-
-
-def record_of(results):
-    return "".join(path.read_text() for path in results.glob("2*/system.json"))
+    return script, refused, back, directory
 
 
 @pytest.mark.slow
@@ -398,13 +343,12 @@ def test_a_newcomers_script_does_what_it_says(live):
 
 @pytest.mark.slow
 def test_an_exchange_that_is_refused_is_one_line_and_the_old_one_goes_on(live):
-    _, refused, back, ended, _ = live
+    _, refused, back, _ = live
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
     assert "knots" in line
     assert (back.returncode, back.stderr) == (0, "")
     assert "nempc_controller_2 commands in place of rod_mpc" in back.stdout
-    assert ended == 0
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Systems as data: options, parameters that the nodes accept, order."""
 
 import importlib
-import inspect
 from pathlib import Path
 
 import pytest
@@ -30,57 +29,42 @@ def system_of(**texts):
 
 
 def parameters_of(system, name):
-    return next(node.parameters for node in system.parts if node.name == name)
+    return system.part(name).parameters
 
 
-@pytest.mark.parametrize(
-    ("texts", "line"),
-    [
-        ({"controller.seed": "64"}, "option controller.seed = '64': unknown"),
-        ({"controller.device": "cpu"}, "option controller.device = 'cpu': unknown"),
-        (
-            {"robot": "dalenberg_robot1", "device": "auto"},
-            "device = 'auto': has no meaning for robot 'dalenberg_robot1', an arm driven by",
-        ),
-        ({"plant.errors": "payload_mass=99"}, "plant errors: payload_mass: "),
-        (
-            {"robot": "dalenberg_robot1", "plant.loads": "tip_pull"},
-            "option plant.loads = 'tip_pull': unknown; did you mean plant.payload? known are",
-        ),
-        ({"robot": "dalenberg_robot1", "estimator.model": "rod"}, "this run has no estimator"),
-        (
-            {"plant": "model", "plant.loads": "tip_pull"},
-            "option plant.loads = 'tip_pull': unknown; ",
-        ),
-        (
-            {"plant.loads": "tip_pull", "plant.plant_errors": "hard"},
-            "options plant: loads = 'tip_pull': has no meaning with plant_errors = 'hard'",
-        ),
-        ({"controller.adaptation": "0.5"}, "option controller.adaptation = '0.5': unknown"),
-        (
-            {"robot": "dalenberg_robot1", "reference": "circle"},
-            "must be one of setpoint, trajectory, tip_circle, file",
-        ),
-        ({"estimator": "cc", "controller": "rod_mpc"}, "has no meaning for estimator cc"),
-        ({"estimator": "cc", "reference": "tip_circle"}, "in open loop one that is made of"),
-        ({"reference": "file"}, "a file goes with reference 'file'"),
-        ({"reference.file": "x.csv"}, "a file goes with reference 'file'"),
-        ({"controller.intervals": 4}, "reference.intervals = 5: they exchange states of one rod"),
-        (
-            {"controller.model": "constant_curvature"},
-            "with estimator.model = 'rod': the controller gets states",
-        ),
-        ({"reference": "file", "reference.file": "x.csv"}, "'x.csv': no such file"),
-        ({"device": "gpu"}, "device = 'gpu': did you mean cpu? must be one of auto, cpu, cuda"),
-        ({"device": "cuda", "controller": "none"}, "has no meaning for controller 'none'"),
-        ({"device": "auto", "estimator": "cc"}, "device = 'auto': has no meaning for estimator cc"),
-        ({"device": "cuda", "robot": "pcs_two_segments"}, "device = 'cuda': has no meaning for"),
-        (
-            {"device": "auto", "controller.model": "strain", "estimator.model": "strain"},
-            "device = 'auto' with model 'strain': which computes on the processor alone",
-        ),
-    ],
-)
+def names_of(system):
+    return [part.name for part in system.parts]
+
+
+@pytest.mark.parametrize(("texts", "line"), [
+    ({"controller.seed": "64"}, "option controller.seed = '64': unknown"),
+    ({"controller.device": "cpu"}, "option controller.device = 'cpu': unknown"),
+    ({"robot": "dalenberg_robot1", "device": "auto"},
+     "device = 'auto': has no meaning for robot 'dalenberg_robot1', an arm driven by"),
+    ({"plant.errors": "payload_mass=99"}, "plant errors: payload_mass: "),
+    ({"robot": "dalenberg_robot1", "plant.loads": "tip_pull"},
+     "option plant.loads = 'tip_pull': unknown; did you mean plant.payload? known are"),
+    ({"robot": "dalenberg_robot1", "estimator.model": "rod"}, "this run has no estimator"),
+    ({"plant": "model", "plant.loads": "tip_pull"}, "option plant.loads = 'tip_pull': unknown; "),
+    ({"plant.loads": "tip_pull", "plant.plant_errors": "hard"},
+     "options plant: loads = 'tip_pull': has no meaning with plant_errors = 'hard'"),
+    ({"robot": "dalenberg_robot1", "reference": "circle"},
+     "must be one of setpoint, trajectory, tip_circle, file"),
+    ({"estimator": "cc", "controller": "rod_mpc"}, "has no meaning for estimator cc"),
+    ({"estimator": "cc", "reference": "tip_circle"}, "in open loop one that is made of"),
+    ({"reference": "file"}, "a file goes with reference 'file'"),
+    ({"reference.file": "x.csv"}, "a file goes with reference 'file'"),
+    ({"controller.intervals": 4}, "reference.intervals = 5: they exchange states of one rod"),
+    ({"controller.model": "constant_curvature"},
+     "with estimator.model = 'rod': the controller gets states"),
+    ({"reference": "file", "reference.file": "x.csv"}, "'x.csv': no such file"),
+    ({"device": "gpu"}, "device = 'gpu': did you mean cpu? must be one of auto, cpu, cuda"),
+    ({"device": "cuda", "controller": "none"}, "has no meaning for controller 'none'"),
+    ({"device": "auto", "estimator": "cc"}, "device = 'auto': has no meaning for estimator cc"),
+    ({"device": "cuda", "robot": "pcs_two_segments"}, "device = 'cuda': has no meaning for"),
+    ({"device": "auto", "controller.model": "strain", "estimator.model": "strain"},
+     "device = 'auto' with model 'strain': which computes on the processor alone"),
+])  # fmt: skip
 def test_a_wrong_option_is_one_line_with_name_value_and_what_is_allowed(texts, line):
     with one_line(says=line):
         SimulationOptions.of_options(texts)
@@ -123,11 +107,8 @@ def settings_of(part):
     if part.is_block:
         return load_class(part.runs, "block").settings_of(part.parameters)
     module = importlib.import_module(part.runs)
-    (node_class,) = [
-        kind
-        for _, kind in inspect.getmembers(module, inspect.isclass)
-        if kind.__module__ == part.runs and getattr(kind, "default_name", "") == part.name
-    ]
+    kinds = [kind for kind in vars(module).values() if getattr(kind, "__module__", "") == part.runs]
+    (node_class,) = [kind for kind in kinds if getattr(kind, "default_name", "") == part.name]
     assert callable(module.main)
     return build_settings(node_class.Settings, part.parameters)
 
@@ -165,17 +146,12 @@ def test_parts_of_the_bench_accept_their_parameters_and_sample_separately():
 
 def test_on_the_bench_valves_come_last_and_nobody_moves_before_they_are_enabled():
     system = hardware_of()
-    names = [node.name for node in system.parts]
+    names = names_of(system)
     assert (names[0], names[-1]) == ("recorder", "valves")
     assert system.begin == ("valves/enable", "reference/start")
     assert parameters_of(system, "reference")["start"] == "service"
-
-
-def test_a_device_of_somebody_else_has_no_node_of_ours():
-    ours = {part.name for part in hardware_of().parts}
-    assert ours - {part.name for part in hardware_of(optitrack="none").parts} == {"optitrack"}
-    others = {part.name for part in hardware_of(force_torque="none").parts}
-    assert ours - others == {"force_torque"}
+    for device in ("optitrack", "force_torque"):  # somebody else's has no node of ours
+        assert {*names} - {*names_of(hardware_of(**{device: "none"}))} == {device}
 
 
 def test_the_bench_is_for_rods():
@@ -184,16 +160,15 @@ def test_the_bench_is_for_rods():
 
 
 def test_an_arm_gets_its_own_nodes_and_an_arc_an_open_loop():
-    names = [node.name for node in system_of(robot="dalenberg_robot2").parts]
+    names = names_of(system_of(robot="dalenberg_robot2"))
     assert names == ["recorder", "simulator", "tip_reference", "apcc_controller"]
-    names = [node.name for node in system_of(estimator="cc").parts]
+    names = names_of(system_of(estimator="cc"))
     assert names == ["recorder", "simulator", "cc_estimator", "reference", "feedforward"]
 
 
 def test_only_an_explicit_word_takes_the_deadman_s_switch_away():
     def required(**texts):
-        (valves,) = [part for part in hardware_of(**texts).parts if part.name == "valves"]
-        return settings_of(valves).safety.require_operator
+        return settings_of(hardware_of(**texts).part("valves")).safety.require_operator
 
     assert required()
     name = "valves.safety.require_operator"
@@ -238,9 +213,8 @@ def test_a_rod_that_is_none_for_a_gpu_is_told_before_anything_starts(monkeypatch
     monkeypatch.setattr(option_checks, "what_cuda_lacks", lambda library: "")
     monkeypatch.setattr(option_checks, "gpu_name", lambda: "a GPU")
     robot = tmp_path / "diver.yaml"
-    robot.write_text(
-        "builds_on: licher2025\nname: diver\nmedium: {density: 1000.0, normal_drag: 1.0}\n"
-    )
+    medium = "medium: {density: 1000.0, normal_drag: 1.0}"
+    robot.write_text(f"builds_on: licher2025\nname: diver\n{medium}\n")
     in_water = {"robot": str(robot)}
     with pytest.raises(UserError, match=r"^device = 'cuda': robot diver: the rod on a GPU knows"):
         SimulationOptions.of_options({"device": "cuda", **in_water})
@@ -261,18 +235,14 @@ def test_a_gpu_is_for_the_controller_and_for_a_filter_that_asks(monkeypatch, mod
     assert settings_of(filtered.part("nempc_controller")).device == "cpu"
 
 
-def test_the_recorder_frames_the_run_and_the_controller_stops_first():
+def test_the_recorder_frames_the_run_and_parts_share_a_process_if_told():
     system = system_of()
-    names = [node.name for node in system.parts]
+    names = names_of(system)
     assert (names[0], names[-1]) == ("recorder", system.controller)
-    assert system.activation[0] == "recorder"
-    assert system.activation[-1] == "simulator"
-
-
-def test_the_parts_of_a_loop_share_a_process_if_told():
-    assert set(system_of().processes) == {part.name for part in system_of().parts}
+    assert (system.activation[0], system.activation[-1]) == ("recorder", "simulator")
+    assert set(system.processes) == {*names}
     shared = system_of(processes="one").processes
-    assert [part.name for part in shared["loop"]] == [part.name for part in system_of().parts[1:]]
+    assert [part.name for part in shared["loop"]] == names[1:]
     assert set(shared) == {"recorder", "loop"}
 
 

@@ -92,10 +92,6 @@ def test_states_come_in_batches_and_the_model_of_the_wrench_does_not_matter():
     assert np.abs(softer - lengths[1]).max() > 1e-4
     each = tendon_lengths(rod, states[[1, 1]], np.stack((rod.nominal_parameters, other)))
     assert np.array_equal(each, np.stack((lengths[1], softer)))
-
-
-def test_states_of_another_grid_are_told():
-    rod = rod_with(4)
     with pytest.raises(ArgumentError, match=r"tendon_lengths: states of shape \(7,\)"):
         tendon_lengths(rod, np.zeros(7))
 

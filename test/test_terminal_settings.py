@@ -32,14 +32,9 @@ class Master:
         def __init__(self, code):
             self.abort_code, self.desc = code, f"abort 0x{code:08X}"
 
-    class WkcError(Exception):
-        pass
-
-    class PacketError(Exception):
-        pass
-
-    class MailboxError(Exception):
-        pass
+    WkcError = type("WkcError", (Exception,), {})
+    PacketError = type("PacketError", (Exception,), {})
+    MailboxError = type("MailboxError", (Exception,), {})
 
     def __init__(self, terminal, faults=None):
         faults = faults or TerminalFaults()
@@ -116,20 +111,13 @@ def test_a_wrong_setting_is_mended_or_the_terminal_is_refused_by_its_name(wrong,
 
 
 def test_a_lost_answer_is_asked_for_again_and_a_silent_terminal_is_refused():
-    place = (0x8000, 0x05)
-    faults = TerminalFaults(objects={place: 2}, lost_answers=2)
+    faults = TerminalFaults(objects={(0x8000, 0x05): 2}, lost_answers=2)
     assert len(settled(3, faults)[0]) == 1
     with pytest.raises(UserError, match="no answer about object 0x8000:01 in 3 attempts"):
         settled(3, TerminalFaults(lost_answers=3))
-
-
-def test_a_terminal_without_an_object_is_refused():
     master = Master(INPUTS)  # an input terminal where outputs were expected
     with pytest.raises(UserError, match=r"0x8000:07 \(Enable user calibration\) is not there"):
         settle(ServiceData(master, master, "here"), wanted_settings(STATION, 3), "here")
-
-
-# --- what settings do --------------------------------------------------------------------------
 
 
 def volts(objects, words, after=0.0, terminal=OUTPUTS):
@@ -152,10 +140,7 @@ def test_outputs_without_frames_do_what_their_objects_say_and_nothing_else():
     assert np.allclose(kept, [10.0, 0.0, 0.0, 0.0], atol=0.003)
     fills = volts({(0x8010, 0x13): 0x6000}, [0] * 4, after=1.0)
     assert np.allclose(fills, [0.0, 7.5, 0.0, 0.0], atol=0.003)
-
-
-def test_a_ramp_goes_so_many_counts_a_millisecond():
-    ramp = {(0x8020, 0x05): 1, (0x8020, 0x14): 100}
+    ramp = {(0x8020, 0x05): 1, (0x8020, 0x14): 100}  # counts per millisecond
     left = (0x7FFF - 10_000) / 0x7FFF * 10
     assert volts(ramp, FULL, after=0.1)[2] == pytest.approx(left, abs=0.01)
     assert volts(ramp, FULL, after=0.4)[2] == 0.0
@@ -173,10 +158,11 @@ def test_scale_presentation_and_calibration_change_what_comes_out():
 
 
 def test_twelve_bits_have_so_many_voltages():
-    coarse = {volts({}, [word] * 4)[0] for word in range(0x1000, 0x1100)}
-    fine = Terminal.model_validate({"name": "EL4104"})
-    assert len(coarse) in (32, 33)  # of 8 counts each
-    assert len({volts({}, [word] * 4, terminal=fine)[0] for word in range(0x1000, 0x1100)}) == 256
+    def levels(terminal):
+        return len({volts({}, [word] * 4, terminal=terminal)[0] for word in range(0x1000, 0x1100)})
+
+    assert levels(OUTPUTS) in (32, 33)  # of 8 counts each
+    assert levels(Terminal.model_validate({"name": "EL4104"})) == 256
 
 
 def inputs(objects):
@@ -187,26 +173,23 @@ def test_a_filter_lets_the_toggle_look_still_and_the_value_lag():
     """The toggle is read every millisecond; with a filter it has changed twice meanwhile."""
     free, synchron = inputs({(0x8000, 0x06): 1}), inputs({})
     seen = {free: [], synchron: []}
-    toggle = {free: 0, synchron: 0}
+    words = {}
     for tick in range(200):
         now = 1e-3 * tick
         signal = [0.0 if now < 0.1 else 8.0] * 4
         for part in range(10):  # the loop of the emulator turns more often than frames come
             moment = now + 1e-4 * part
             if moment >= free.due:
-                toggle[free] = free.convert(moment, signal, True)
-        toggle[synchron] = synchron.convert(now, signal, True)
-        for each, words in toggle.items():
-            seen[each].append((words[0] & STATUS_TOGGLE, words[1] / 0x7FFF * 10))
-    changes = {
-        each: sum(a != b for (a, _), (b, _) in pairwise(rows)) for each, rows in seen.items()
-    }
+                words[free] = free.convert(moment, signal, True)
+        words[synchron] = synchron.convert(now, signal, True)
+        for each, (status, count, *_) in words.items():
+            seen[each].append((status & STATUS_TOGGLE, count / 0x7FFF * 10))
+    changes = {k: sum(a != b for (a, _), (b, _) in pairwise(rows)) for k, rows in seen.items()}
     assert changes[synchron] == 199
     assert changes[free] < 20
-    stepped = {each: [value for _, value in rows] for each, rows in seen.items()}
-    assert stepped[synchron][101] == pytest.approx(8.0, abs=0.01)
-    assert 1.0 < stepped[free][110] < 7.0  # the mean of 20 ms
-    assert stepped[free][125] == pytest.approx(8.0, abs=0.01)
+    assert seen[synchron][101][1] == pytest.approx(8.0, abs=0.01)
+    assert 1.0 < seen[free][110][1] < 7.0  # the mean of 20 ms
+    assert seen[free][125][1] == pytest.approx(8.0, abs=0.01)
 
 
 def test_inputs_say_what_their_scale_and_presentation_make_of_a_voltage():
@@ -221,9 +204,6 @@ def test_inputs_say_what_their_scale_and_presentation_make_of_a_voltage():
     assert states == [0x8042, 0x8041, 0x8000, 0x8000]
 
 
-# --- station files ------------------------------------------------------------------------------
-
-
 def test_a_name_is_enough_for_a_known_terminal_and_what_is_written_counts():
     assert Terminal.model_validate({"name": "EL3164"}) == INPUTS
     assert Terminal.model_validate({"name": "EL4004"}) == OUTPUTS
@@ -233,30 +213,22 @@ def test_a_name_is_enough_for_a_known_terminal_and_what_is_written_counts():
     assert PRODUCTS["EL4104"].code == 0x10083052  # as public drivers have it
 
 
-def _station(change):
+def _of_unknown_valves(wire=0):
+    """The station with valves on a terminal nobody knows, and a wire of a channel of theirs."""
     content = STATION.model_dump(mode="json")
-    change(content)
+    content["terminals"][2] |= {"name": "X1", "family": None}
+    if wire:
+        ends = {"output": {"terminal": 3, "channel": wire}, "input": {"terminal": 2, "channel": 4}}
+        content["watchdog_wires"] = [ends]
     return Station.model_validate(content)
 
 
 def test_valves_on_an_unknown_terminal_need_a_wire_that_proves_the_watchdog():
-    def unknown(content):
-        content["terminals"][2] |= {"name": "X1", "family": None}
-
-    def wired(content):
-        unknown(content)
-        wire = {"output": {"terminal": 3, "channel": 4}, "input": {"terminal": 2, "channel": 4}}
-        content["watchdog_wires"] = [wire]
-
-    def taken(content):
-        wired(content)
-        content["watchdog_wires"][0]["output"]["channel"] = 1
-
     with pytest.raises(ValueError, match="terminal 3 X1 drives valves, and nothing tells"):
-        _station(unknown)
-    assert wanted_settings(_station(wired), 3) == []
+        _of_unknown_valves()
+    assert wanted_settings(_of_unknown_valves(wire=4), 3) == []
     with pytest.raises(ValueError, match="this channel is used twice"):
-        _station(taken)
+        _of_unknown_valves(wire=1)
 
 
 def test_terminal_faults_are_told_in_words():
@@ -271,9 +243,6 @@ def test_terminal_faults_are_told_in_words():
     for word in ("3:0x8000", "3:0x8000:05", "4:lost=1", "lost=1", "3:0x8000:05=often"):
         with pytest.raises(UserError, match="terminal fault"):
             parse_terminal_faults(word, STATION)
-
-
-# --- samples that are one cycle old --------------------------------------------------------------
 
 
 def test_inputs_that_convert_on_the_frame_are_a_cycle_late_and_the_guard_bears_it():

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -39,20 +40,29 @@ def wire():
         yield made
 
 
+@contextmanager
+def emulated(cable, log, *options):
+    """The emulator on the far end of a cable."""
+    made = Emulator(cable, log, *options)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
 @pytest.fixture(scope="module")
 def emulator(wire, tmp_path_factory):
     log = tmp_path_factory.mktemp("settings") / "terminals.jsonl"
-    made = Emulator(wire, log, "--terminal-faults", ALL_WRONG)
-    yield made
-    made.stop()
+    with emulated(wire, log, "--terminal-faults", ALL_WRONG) as made:
+        yield made
 
 
 def test_every_wrong_setting_is_mended_and_said(wire, emulator):
     bus, data = new_bus(wire.near)
     said = []
     bus._say = said.append
-    bus.open()
-    try:
+    with closing(bus):
+        bus.open()
         assert bus.watchdog_armed
         told = "\n".join(said)
         for words in (
@@ -68,8 +78,6 @@ def test_every_wrong_setting_is_mended_and_said(wire, emulator):
         said.clear()
         bus.open()  # as after a loss: nothing to mend
         assert said == []
-    finally:
-        bus.close()
 
 
 @pytest.mark.parametrize("way", ["SIGKILL", "SIGSTOP", "cable off"])
@@ -116,85 +124,66 @@ REFUSED = {
 
 @pytest.mark.parametrize("faults", REFUSED)
 def test_a_terminal_that_cannot_be_mended_is_refused_in_one_line(tmp_path, faults):
-    with cable("r") as other:
-        emulator = Emulator(other, tmp_path / "log", "--terminal-faults", faults)
-        bus, _ = new_bus(other.near)
-        try:
-            with one_line(REFUSED[faults]):
-                bus.open()
-            assert not bus.watchdog_armed
-        finally:
-            bus.close()
-            emulator.stop()
+    with (
+        cable("r") as other,
+        emulated(other, tmp_path / "log", "--terminal-faults", faults),
+        closing(new_bus(other.near)[0]) as bus,
+    ):
+        with one_line(REFUSED[faults]):
+            bus.open()
+        assert not bus.watchdog_armed
 
 
-def _wired(path, changed=lambda content: None):
+def _wired(path, name=lambda name: name):
     """A station with a wire from the fourth output to the fourth input, as a file."""
     content = yaml.safe_load((config_directory() / "ethercat/licher2025.yaml").read_text())
     wire = {"output": {"terminal": 3, "channel": 4}, "input": {"terminal": 2, "channel": 4}}
     content["watchdog_wires"] = [wire]
-    changed(content)
+    for terminal in content["terminals"]:
+        terminal["name"] = name(terminal["name"])
     path.write_text(yaml.safe_dump(content))
     return path
 
 
-def _unknown(content):
-    for terminal in content["terminals"]:
-        terminal["name"] = f"{terminal['name']}-0099"
-
-
 def test_a_wire_shows_what_nothing_can_read_and_a_wire_that_is_not_there_is_seen(tmp_path):
     there = _wired(tmp_path / "there.yaml")  # of the emulated bench
-    unread = load_station(_wired(tmp_path / "unread.yaml", _unknown))  # what the master knows of it
+    # what the master knows of it
+    unread = load_station(_wired(tmp_path / "unread.yaml", "{}-0099".format))
     with cable("v") as other:
-        keeps = "3:0x8030:05=2"
-        options = ("--station", there, "--terminal-faults", keeps)
-        emulator = Emulator(other, tmp_path / "log", *options)
-        try:
+        options = ("--station", there, "--terminal-faults", "3:0x8030:05=2")
+        with emulated(other, tmp_path / "log", *options):
             says = (
                 r"watchdog wire from EL4004-0099 channel 4 to EL3164-0099 channel 4: reads 5\.00 "
                 r"after its watchdog, must be 0\.00"
             )
             with pytest.raises(UserError, match=says):
                 new_bus(other.near, unread)[0].open()
-            bus, _ = new_bus(other.near, load_station(there))
-            bus.open()  # known terminals are mended
-            bus.close()
-            bus, _ = new_bus(other.near, unread)
-            bus.open()  # and now they are well
-            bus.close()
-        finally:
-            emulator.stop()
-        emulator = Emulator(other, tmp_path / "log2")  # nobody has laid a wire
-        try:
-            with pytest.raises(UserError, match=r"reads 0\.00 in operation, must be 5\.00"):
-                new_bus(other.near, load_station(there))[0].open()
-        finally:
-            emulator.stop()
+            # known terminals are mended, and now the unknown ones are well
+            for station in (load_station(there), unread):
+                with closing(new_bus(other.near, station)[0]) as bus:
+                    bus.open()
+        with (
+            emulated(other, tmp_path / "log2"),  # nobody has laid a wire
+            pytest.raises(UserError, match=r"reads 0\.00 in operation, must be 5\.00"),
+        ):
+            new_bus(other.near, load_station(there))[0].open()
 
 
 def test_the_doctor_reads_every_terminal_and_changes_none(tmp_path):
     wrong = "3:0x8000:05=2, 3:0x8000:13=5, 2:0x8000:06=1, 3:control=0x24"
-    with cable("p") as other:
-        played = Emulator(other, tmp_path / "log", "--terminal-faults", wrong)
-        try:
-            for _ in range(2):  # the second time it finds the same
-                coupler, inputs, outputs = terminals(other.near, "licher2025")
-                assert coupler.level is Level.OK
-                assert coupler.found == "EK1100, revision 0x00100000"
-                assert (inputs.level, outputs.level) == (Level.WARN, Level.WARN)
-                assert "21 settings read: object 0x8000:06 (Enable filter) is 1" in inputs.found
-                assert "control 0x24 (watchdog off; corrected when" in outputs.found
-                assert "0x8000:05 (Watchdog) is 2 (last output value)" in outputs.found
-                assert "0x8000:13 (Default output) is 5, must be 0" in outputs.found
-            bus, _ = new_bus(other.near)
-            bus.open()
-            try:  # a running master is left alone
-                (busy,) = terminals(other.near, "licher2025")
-                assert "is the EtherCAT master already" in busy.found
-                assert bus.check() == ""
-            finally:
-                bus.close()
-            assert [each.level for each in terminals(other.near, "licher2025")] == [Level.OK] * 3
-        finally:
-            played.stop()
+    with cable("p") as other, emulated(other, tmp_path / "log", "--terminal-faults", wrong):
+        for _ in range(2):  # the second time it finds the same
+            coupler, inputs, outputs = terminals(other.near, "licher2025")
+            assert coupler.level is Level.OK
+            assert coupler.found == "EK1100, revision 0x00100000"
+            assert (inputs.level, outputs.level) == (Level.WARN, Level.WARN)
+            assert "21 settings read: object 0x8000:06 (Enable filter) is 1" in inputs.found
+            assert "control 0x24 (watchdog off; corrected when" in outputs.found
+            assert "0x8000:05 (Watchdog) is 2 (last output value)" in outputs.found
+            assert "0x8000:13 (Default output) is 5, must be 0" in outputs.found
+        with closing(new_bus(other.near)[0]) as bus:
+            bus.open()  # a running master is left alone
+            (busy,) = terminals(other.near, "licher2025")
+            assert "is the EtherCAT master already" in busy.found
+            assert bus.check() == ""
+        assert [each.level for each in terminals(other.near, "licher2025")] == [Level.OK] * 3

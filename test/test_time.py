@@ -44,9 +44,6 @@ ROBOT = load_robot("licher2025")
 PERIOD = 14_285_714  # [ns]
 
 
-# --- plants -------------------------------------------------------------------------------------
-
-
 def rod_plant():
     plant = SimulatedPlant(ROBOT, PlantErrors.noiseless(), intervals=2)
     plant.follow(np.array([3e4, 0.0, 1e4]))
@@ -89,30 +86,25 @@ def test_pressures_imposed_over_no_time_do_not_break_the_rod():
         plant.impose(1.0, 0.5, np.zeros(1), np.array([[2e4, 1e4, 0.0]]))
 
 
-@pytest.fixture(scope="module")
-def simulator():
-    return Simulator(ROBOT, Simulator.settings_of({"intervals": 2}))
-
-
 def lived_by(simulator, stamps):
     """The outputs of the simulator's ticks, each commanded to the same pressures."""
     command = np.array([4e4, 0.0, 0.0])
-    return [
-        list(simulator.tick(stamp, {"pressure/command": Sample("", stamp, command, 0.0)}))
-        for stamp in stamps
-    ]
+    samples = [{"pressure/command": Sample("", stamp, command, 0.0)} for stamp in stamps]
+    return [list(simulator.tick(*each)) for each in zip(stamps, samples, strict=True)]
 
 
-def test_a_simulator_whose_clock_stands_still_says_nothing_and_lives_on_after_it(simulator):
+def pressures_in(outputs):
+    return next(each.value.tolist() for each in outputs if each.topic == "pressure/state")
+
+
+def test_a_simulator_whose_clock_stands_still_or_goes_back_keeps_its_robot_where_it_is():
+    simulator = Simulator(ROBOT, Simulator.settings_of({"intervals": 2}))
     simulator.reset()
-    told = lived_by(simulator, [10 * PERIOD, 11 * PERIOD, 11 * PERIOD, 11 * PERIOD, 12 * PERIOD])
+    told = lived_by(simulator, [k * PERIOD for k in (10, 11, 11, 11, 12)])
     assert [len(each) > 0 for each in told] == [True, True, False, False, True]
     simulator.reset()
-    undisturbed = lived_by(simulator, [10 * PERIOD, 11 * PERIOD, 12 * PERIOD])
+    undisturbed = lived_by(simulator, [k * PERIOD for k in (10, 11, 12)])
     assert pressures_in(told[-1]) == pressures_in(undisturbed[-1])
-
-
-def test_a_simulator_whose_clock_goes_back_keeps_its_robot_where_it_is(simulator):
     simulator.reset()
     before = lived_by(simulator, [k * PERIOD for k in range(1000, 1040)])[-1]
     after, later = lived_by(simulator, [5 * PERIOD, 6 * PERIOD])
@@ -124,13 +116,6 @@ def test_a_simulator_whose_clock_goes_back_keeps_its_robot_where_it_is(simulator
     simulator.time_jumped(3600.0)
     (far,) = lived_by(simulator, [10**13])
     assert pressures_in(far) == pytest.approx(pressures_in(later), abs=300.0)
-
-
-def pressures_in(outputs):
-    return next(each.value.tolist() for each in outputs if each.topic == "pressure/state")
-
-
-# --- estimators and controller ------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -160,34 +145,22 @@ def estimated(block, seen, first):
     return found
 
 
-ESTIMATORS = {
-    "filter on the rod": lambda: EstimatorBlock(
-        ROBOT, EstimatorBlock.settings_of({"intervals": 2})
-    ),
-    "base sensor": lambda: CcEstimatorBlock(ROBOT, CcEstimatorBlock.settings_of({})),
-}
-
-
-@pytest.fixture(scope="module", params=ESTIMATORS)
-def estimator(request):
-    return ESTIMATORS[request.param]()
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_an_estimator_whose_time_goes_back_begins_anew_to_the_bit(estimator, seen, told):
-    estimator.reset()
-    fresh = estimated(estimator, seen, 100)
-    estimated(estimator, seen, 5000)
-    if told:
-        estimator.time_jumped(-70.0)
-    assert estimated(estimator, seen, 100) == fresh
-    assert estimator.describe()["restarts"] == 2  # forward by more than it predicts, and back
-
-
-def test_an_estimator_answers_a_stamp_once(estimator, seen):
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(EstimatorBlock, {"intervals": 2}), (CcEstimatorBlock, {})]
+)
+def test_an_estimator_whose_time_goes_back_begins_anew_to_the_bit(kind, settings, seen):
+    estimator = kind(ROBOT, kind.settings_of(settings))
+    for told in (True, False):
+        estimator.reset()
+        fresh = estimated(estimator, seen, 100)
+        estimated(estimator, seen, 5000)
+        if told:
+            estimator.time_jumped(-70.0)
+        assert estimated(estimator, seen, 100) == fresh
+        assert estimator.describe()["restarts"] == 2  # by more than it predicts, and back
     estimator.reset()
     estimated(estimator, seen[:5], 100)
-    assert estimated(estimator, seen[4:5], 104) == [(0, None)]
+    assert estimated(estimator, seen[4:5], 104) == [(0, None)]  # a stamp is answered once
     assert estimated(estimator, seen[5:], 105)[-1][0] > 0
     assert estimator.describe()["restarts"] == 0
 
@@ -225,9 +198,6 @@ def test_a_controller_whose_time_jumps_begins_anew_and_climbs_no_faster_than_its
     assert (after <= slew * (1.0 + 1e-9)).all()
 
 
-# --- the system clock ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("step", [5.0, -5.0, 0.5, -3600.0])
 def test_a_step_of_the_system_clock_is_seen_once_and_slewing_is_not(monkeypatch, step):
     apart = [1_700_000_000_000_000_000]
@@ -239,9 +209,6 @@ def test_a_step_of_the_system_clock_is_seen_once_and_slewing_is_not(monkeypatch,
     apart[0] += round(1e9 * step)
     assert steps.look() == pytest.approx(step, abs=1e-6)
     assert steps.look() == 0.0
-
-
-# --- nodes --------------------------------------------------------------------------------------
 
 
 class Ticker(BlockBase):
@@ -429,18 +396,15 @@ def test_a_running_node_goes_over_to_simulated_time(world):
     assert rest.tested.counts.last_time_jump < -1e9
 
 
-def test_messages_before_the_first_clock_are_refused_for_what_they_are(world):
-    rest = world(Venting, use_sim_time=True)
-    rest.until(lambda: rest.tested.counts.rejections, "a refusal", lambda: rest.send(5 * 10**9))
-    assert "nothing on /clock" in next(iter(rest.tested.counts.rejections))
-    assert not any(message.effort[0] for message in rest.heard)
-
-
 def test_who_hears_nothing_while_the_clock_stands_still_vents_with_newer_stamps(world):
     class Silent(Venting):
         silence = 0.2
 
     rest = world(Silent, use_sim_time=True)
+    # messages before the first time on /clock are refused for what they are
+    rest.until(lambda: rest.tested.counts.rejections, "a refusal", lambda: rest.send(5 * 10**9))
+    assert "nothing on /clock" in next(iter(rest.tested.counts.rejections))
+    assert not any(message.effort[0] for message in rest.heard)
     rest.until(lambda: sum(m.effort[0] > 0 for m in rest.heard) > 3, "answers", rest.go_and_send)
     last = max(from_stamp(m, "") for m in rest.heard if m.effort[0])
     rest.heard.clear()
@@ -476,9 +440,6 @@ def test_a_replay_does_jumps_again_and_ends_where_stamps_are_there_twice():
     made = [each.output.value[0] for _ in kept for each in replayed.advance()]
     assert made == [2e3, 2e3]
     assert block.jumps == [5.0]
-
-
-# --- the bench ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -85,20 +85,3 @@ def test_an_obstacle_where_the_robot_rests_is_refused():
     around = Surroundings(obstacles=ObstacleFile.model_validate({"obstacles": [told]}))
     with pytest.raises(UserError, match="obstacle post: the robot at rest touches it"):
         SimulatedPlant(TWO, PlantErrors.noiseless(), intervals=4, surroundings=around)
-
-
-def test_a_ball_pressed_on_by_the_tip_sinks_in_as_its_stiffness_says():
-    """A still arm that leans on a wall: forces of contact, weight and base are in balance."""
-    wall = {"type": "plane", "normal": [-1, 0, 0], "point": [0.025, 0, 0]}
-    around = Surroundings(obstacles=ObstacleFile.model_validate({"obstacles": [wall]}))
-    plant = SimulatedPlant(
-        TWO.scaled(damping=20.0), PlantErrors.noiseless(), intervals=4, surroundings=around
-    )
-    weight = plant.measure(1).wrench[:3]
-    plant.follow(np.array([0.0, 3e4, 3e4, 0.0, 2e4, 0.0]))
-    for _ in range(280):
-        plant.advance(1.0 / 70.0)
-    measured = plant.measure(2)
-    pushed = measured.contact.wrenches[:, :3].sum(axis=0)
-    assert pushed[0] < -0.05
-    assert measured.wrench[:3] - weight == pytest.approx(pushed, abs=0.01)

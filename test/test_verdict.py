@@ -25,10 +25,14 @@ def judged(tmp_path, messages, system=None):
     return summarize(Run(read_signals(Bag(tmp_path / "bag")), system))["verdict"]
 
 
-def told_by(node, **values):
-    """What a node says at the end of a run."""
+def told_by(node, *warning, **values):
+    """What a node says at the end of a run, with a level and a line where it warns."""
     stamp = ticks(DURATION)[-1] + 1
-    return [("/diagnostics", stamp, diagnostics(stamp, node, LOOP | values))]
+    return [("/diagnostics", stamp, diagnostics(stamp, node, LOOP | values, *warning))]
+
+
+def stale(times):
+    return told_by("simulator", commands_stale=times)
 
 
 def safety(seconds, message):
@@ -46,41 +50,30 @@ def test_a_good_run_is_called_good_with_its_two_figures(tmp_path):
     assert (found["good"], found["failed"]) == (True, False)
 
 
-def test_a_robot_that_was_never_commanded_is_no_good_run(tmp_path):
-    waited = told_by("simulator", commands_stale=0, without_commands=True)
-    silent = without(closed_loop(DURATION), "pressure/sent")
-    for number, messages in enumerate((silent, closed_loop(DURATION) + waited)):
-        found = judged(tmp_path / str(number), messages)
-        assert found["line"] == "NOT good: the robot was never commanded (plant: same_structure)"
-        assert (found["good"], found["failed"]) == (False, True)
+BEGUN = [safety(0.0, "vent now: not enabled yet"), safety(0.5, "none: enabled")]
+WAITED = told_by("simulator", commands_stale=0, without_commands=True)
+SWUNG = told_by("rod_mpc", 1, f"GradientMpc.command: {SWINGS}: the robot is led to rest")
 
 
-def test_a_vent_before_the_end_is_told_with_its_time_and_reason(tmp_path):
-    rows = [safety(0.0, "vent now: not enabled yet"), safety(0.5, "none: enabled")]
-    found = judged(tmp_path, [*closed_loop(DURATION), *rows, safety(2.0, "vent now: poses silent")])
-    assert found["line"] == "NOT good: vented after 2.0 s: poses silent (plant: same_structure)"
-    assert found["failed"]
+@pytest.mark.parametrize(
+    ("more", "lacking", "why"),
+    [
+        ([], "pressure/sent", "the robot was never commanded"),
+        (WAITED, "", "the robot was never commanded"),
+        ([*BEGUN, safety(2.0, "vent now: poses silent")], "", "vented after 2.0 s: poses silent"),
+        (stale(2), "", "the robot was vented 2 times because commands stopped"),
+        ([*stale(1), *SWUNG], "", f"the robot was vented once because {SWINGS}"),
+    ],
+)
+def test_a_run_without_commands_to_its_end_has_failed_and_says_why(tmp_path, more, lacking, why):
+    found = judged(tmp_path, [*without(closed_loop(DURATION), lacking), *more])
+    assert found["line"] == f"NOT good: {why} (plant: same_structure)"
+    assert (found["good"], found["failed"]) == (False, True)
 
 
 def test_a_vent_that_ends_the_run_is_as_it_should_be(tmp_path):
     rows = [safety(0.5, "none: enabled"), safety(DURATION - 0.1, "vent now: an operator's")]
     assert judged(tmp_path, [*closed_loop(DURATION), *rows])["good"]
-
-
-def test_a_simulated_robot_that_got_no_commands_for_long_was_vented(tmp_path):
-    found = judged(tmp_path, closed_loop(DURATION) + told_by("simulator", commands_stale=2))
-    why = "the robot was vented 2 times because commands stopped"
-    assert found["line"] == f"NOT good: {why} (plant: same_structure)"
-    assert found["failed"]
-
-
-def test_commands_that_swing_are_told_as_the_cause_of_a_vent(tmp_path):
-    stamp = ticks(DURATION)[-1] + 1
-    line = f"GradientMpc.command: {SWINGS}: the robot is led to rest"
-    warned = ("/diagnostics", stamp, diagnostics(stamp, "rod_mpc", LOOP, 1, line))
-    stale = told_by("simulator", commands_stale=1)
-    found = judged(tmp_path, [*closed_loop(DURATION), *stale, warned])
-    assert found["line"].startswith(f"NOT good: the robot was vented once because {SWINGS} (plant")
 
 
 @pytest.mark.parametrize("node", ["nempc_controller", "estimator", "simulator"])
@@ -133,14 +126,12 @@ def test_a_node_that_died_is_told(tmp_path):
 
 @pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])
 def test_the_command_tells_a_failed_run_by_its_exit_code(tmp_path, monkeypatch, failed, code):
-    class Summary:
-        def __getitem__(self, key):
-            return {"verdict": {"failed": failed}}[key]
-
+    class Summary(dict):
         def table(self):
             return ""
 
-    monkeypatch.setattr(report, "build", lambda bag, output: Summary())
+    summary = Summary(verdict={"failed": failed})
+    monkeypatch.setattr(report, "build", lambda bag, output: summary)
     monkeypatch.setattr(up, "compile_kernels", lambda console, sets: None)
     options = up.SimulationOptions.of_options({})
     outcome = SimpleNamespace(ran=True, exit_code=0)

@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from contextlib import closing
+from contextlib import closing, contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +16,7 @@ import pytest
 import rclpy
 import viser
 from browser import Browser, find_browser
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kit.processes import SOFTCR, Peer, free_port, running, until
 from PIL import Image
@@ -58,7 +58,6 @@ CHAMBERS = ROBOT.chamber_names
 PERIOD = 1 / 70  # [s]
 START = 1_700_000_000_000_000_000  # [ns]
 TIMEOUT = 300.0  # of what will come, on a busy machine [s]
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def arc(points: int, angle: float, length: float = 0.12) -> np.ndarray:
@@ -92,10 +91,16 @@ def estimate_at(tip: np.ndarray) -> TipEstimate:
     return TipEstimate(lambda: pose_at(tip), np.zeros((3, 3)))
 
 
+def safety(level=0, **values) -> DiagnosticReport:
+    return DiagnosticReport("valves: safety", level, "none: enabled", ROBOT.name, values)
+
+
+LATCHED = {"enabled": False, "latch": "M", "cause": "bus <silent>", "blockers": ["latched M"]}
+
+
 # --- what it knows ------------------------------------------------------------------------------
 
 
-@PATIENT
 @given(st.floats(0.0, 6.0), st.integers(0, 2**32 - 1))
 def test_wanted_tip_is_linear_between_rows(step, seed):
     tips = np.random.default_rng(seed).normal(size=(7, 3))
@@ -237,7 +242,7 @@ LET_GO_AND_BACK = [
 ]  # fmt: skip
 
 
-@settings(PATIENT, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(ACTIONS, max_size=60))
 @example(LET_GO_AND_BACK)
 def test_hand_never_commands_against_others_or_armed_valves(actions):
@@ -300,7 +305,6 @@ def test_hand_reaches_what_is_wanted_and_ends_with_zero():
 # --- the surface --------------------------------------------------------------------------------
 
 
-@PATIENT
 @given(st.floats(0.05, 2.0), st.integers(5, 12), st.floats(1e-3, 0.02))
 def test_tube_lies_around_the_arc_and_is_closed(angle, points, radius):
     poses = arc(points, angle)
@@ -430,18 +434,13 @@ def test_what_is_locked_in_the_browser_is_locked_in_the_server(page):
     """A client that sends the messages of a press by itself, whatever the browser shows."""
     made, asked = page
     press = SimpleNamespace(client=SimpleNamespace(client_id=1), target=made._reset_button)
-    picture = Picture(ROBOT)
-    made.draw(picture, HandControl(ROBOT.shown_inputs), {}, 1.0)
-    for callback in made._reset_button._impl.update_cb:
-        callback(press)
-    assert asked == []
-    values = {"enabled": False, "latch": "M", "cause": "bus silent", "blockers": ["latched M"]}
-    picture.hear("safety/state", 0, DiagnosticReport("valves: safety", 2, "why", "", values), 0.0)
-    made.draw(picture, HandControl(ROBOT.shown_inputs), {}, 2.0)
-    for callback in made._reset_button._impl.update_cb:
-        callback(press)
-    assert asked == ["reset"]
-    hand = HandControl(ROBOT.shown_inputs)
+    picture, hand = Picture(ROBOT), HandControl(ROBOT.shown_inputs)
+    for now, answers in ((1.0, []), (2.0, ["reset"])):
+        made.draw(picture, hand, {}, now)
+        for callback in made._reset_button._impl.update_cb:
+            callback(press)
+        assert asked == answers
+        picture.hear("safety/state", 0, safety(2, **LATCHED), 0.0)
     hand.update(Surroundings(valves=True, enabled=True), 0.1)
     hand.switch(True)
     hand.want(0, 5e4)
@@ -457,7 +456,6 @@ def test_a_viser_that_starts_otherwise_is_not_served():
 # --- the plots ----------------------------------------------------------------------------------
 
 
-@PATIENT
 @given(st.integers(1, 12), st.integers(0, 4), st.integers(0, 2**32 - 1))
 def test_curves_are_drawn_without_any_nan_and_as_they_are_known(rows, curves, seed):
     random = np.random.default_rng(seed)
@@ -501,10 +499,8 @@ class Rig(Peer):
         self.publisher(topic).publish(message)
 
     def say_safety(self, enabled):
-        values = {"enabled": enabled, "blockers": []}
-        report = DiagnosticReport("valves: safety", 0, "none: enabled", ROBOT.name, values)
-        message = diagnostics_to_message([report], self.now()).status[0]
-        self.publish("safety/state", message)
+        told = diagnostics_to_message([safety(enabled=enabled, blockers=[])], self.now())
+        self.publish("safety/state", told.status[0])
 
     def _command(self, message):
         self.commands.append(pressures_from_message(message, CHAMBERS, "pressure/command"))
@@ -574,46 +570,42 @@ def test_node_leaves_rviz_to_the_node_visuals_where_that_draws(viewer, rig):
     arrays = []
     rig.hear("markers", arrays.append)
     until(lambda: arrays, "markers of the view")
-    visuals = rclpy.create_node("visuals", context=rig.context)
-    kind = TOPICS["markers"].message_class()
-    visuals.create_publisher(kind, "markers", qos("markers"))
-    until(lambda: viewer._others_offering("markers") == ("visuals",), "the node")
 
     def silent():
         before = len(arrays)
         time.sleep(0.5)
         return len(arrays) == before
 
-    until(silent, "silence")
-    visuals.destroy_node()
+    with offering(rig, "visuals", "markers"):
+        until(lambda: viewer._others_offering("markers") == ("visuals",), "the node")
+        until(silent, "silence")
     count = len(arrays)
     until(lambda: len(arrays) > count, "markers of the view, again")
 
 
+@contextmanager
+def offering(rig, name, topic):
+    """A publisher of another node."""
+    node, kind = rclpy.create_node(name, context=rig.context), TOPICS[topic].message_class()
+    yield node.create_publisher(kind, topic, qos(topic))
+    node.destroy_node()
+
+
 def test_a_second_view_locks_the_sliders_only_while_it_speaks(viewer, rig):
-    kind = TOPICS["pressure/command"].message_class()
-    second = rclpy.create_node("viewer_1", context=rig.context)
-    commands = second.create_publisher(kind, "pressure/command", qos("pressure/command"))
-    zeros = pressures_to_message(np.zeros(3), CHAMBERS, rig.now())
-    until(lambda: viewer.count_publishers("pressure/command") == 1, "the second view")
-    until(lambda: commands.publish(zeros) or "another node" in viewer.hand.blocker, "the lock")
-    until(lambda: not viewer.hand.blocker, "free sliders")
-    second.destroy_node()
+    # the valves follow one node: a view whose sliders are off must not be another one
+    until(lambda: viewer.count_publishers("pressure/command") == 0, "no publisher")
+    with offering(rig, "viewer_1", "pressure/command") as commands:
+        zeros = pressures_to_message(np.zeros(3), CHAMBERS, rig.now())
+        until(lambda: viewer.count_publishers("pressure/command") == 1, "the second view")
+        until(lambda: commands.publish(zeros) or "another node" in viewer.hand.blocker, "the lock")
+        until(lambda: not viewer.hand.blocker, "free sliders")
 
 
 def test_a_controller_that_offers_plans_locks_the_sliders(viewer, rig):
     until(lambda: not viewer.hand.blocker, "free sliders")
-    controller = rclpy.create_node("mpc", context=rig.context)
-    kind = TOPICS["pressure/plan"].message_class()
-    controller.create_publisher(kind, "pressure/plan", qos("pressure/plan"))
-    until(lambda: viewer.hand.blocker == "mpc commands the pressures", "the lock")
-    controller.destroy_node()
+    with offering(rig, "mpc", "pressure/plan"):
+        until(lambda: viewer.hand.blocker == "mpc commands the pressures", "the lock")
     until(lambda: not viewer.hand.blocker, "free sliders, again")
-
-
-def test_nobody_offers_commands_while_the_sliders_are_off(viewer, rig):
-    """The valves follow one node, and a view that only looks must not be another one."""
-    until(lambda: viewer.count_publishers("pressure/command") == 0, "no publisher")
 
 
 def test_the_reset_button_asks_the_valves(viewer, rig):
@@ -626,12 +618,10 @@ def test_the_reset_button_asks_the_valves(viewer, rig):
 def test_what_is_latched_is_told_and_can_be_reset():
     picture = Picture(ROBOT)
     assert latched(picture) == ""
-    values = {"enabled": False, "latch": "M", "cause": "bus <silent>", "blockers": ["latched M"]}
-    picture.hear("safety/state", 0, DiagnosticReport("valves: safety", 2, "why", "", values), 0.0)
+    picture.hear("safety/state", 0, safety(2, **LATCHED), 0.0)
     assert latched(picture) == "latched M: bus <silent>"
     assert "LATCHED M" in safety_html(picture)
-    values = {"enabled": True, "latch": "", "owner": "/mpc <1>"}
-    picture.hear("safety/state", 0, DiagnosticReport("valves: safety", 0, "none", "", values), 0.0)
+    picture.hear("safety/state", 0, safety(enabled=True, latch="", owner="/mpc <1>"), 0.0)
     assert latched(picture) == ""
     assert "ARMED" in safety_html(picture)
     assert "commanded by /mpc &lt;1&gt;" in safety_html(picture)

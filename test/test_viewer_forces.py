@@ -32,31 +32,24 @@ from softcr_tools.viewer.scene import Scene
 from softcr_tools.viewer.words import state_html
 
 TWO = load_robot("two_segments")
-AROUND = ObstacleFile.model_validate(
-    {
-        "obstacles": [
-            load_obstacles("ball").obstacles[0].model_dump(),
-            {"type": "plane", "name": "wall", "normal": [3, 0, 4], "point": [0.1, 0, 0.3]},
-        ]
-    }
-)
+WALL = {"type": "plane", "name": "wall", "normal": [3, 0, 4], "point": [0.1, 0, 0.3]}
+BALL = load_obstacles("ball").obstacles[0].model_dump()
+AROUND = ObstacleFile.model_validate({"obstacles": [BALL, WALL]})
+TOLD = AROUND.model_dump(mode="json")
 
 
-def picture_of(contact, told=None):
+def picture_of(told=None):
+    """Of a rod with a load, which touches at the second of two points."""
     picture = Picture(TWO)
     if told is not None:
         report = DiagnosticReport("simulator: loop", 0, "", "", {"obstacles": told})
         picture.hear("/diagnostics", 0, [report], 0.0)
     loads = PointForces(np.array([[0.0, 0.0, 0.2]]), np.array([[0.2, 0, 0, 0, 0, 0]]))
     picture.hear("simulation/truth/loads", 5, loads, 0.0)
+    points = np.array([[0.0, 0.0, 0.1], [0.02, 0.0, 0.2]])
+    contact = PointForces(points, np.array([[0.0] * 6, [-3.0, 0.0, 4.0, 0.0, 0.0, 0.0]]))
     picture.hear("simulation/truth/contact/points", 5, contact, 0.0)
     return picture
-
-
-@pytest.fixture
-def contact():
-    points = np.array([[0.0, 0.0, 0.1], [0.02, 0.0, 0.2]])
-    return PointForces(points, np.array([[0.0] * 6, [-3.0, 0.0, 4.0, 0.0, 0.0, 0.0]]))
 
 
 @pytest.mark.parametrize("force", [(0.0, 0.3, 0.0), (-1.0, 2.0, 0.5), (0.0, 0.0, -40.0)])
@@ -73,8 +66,8 @@ def test_an_arrow_ends_where_the_force_acts(force):
     assert arrow(point, 0.0 * force) is None
 
 
-def test_forces_become_lines_and_words(contact):
-    picture = picture_of(contact)
+def test_forces_become_lines_and_words():
+    picture = picture_of()
     drawn = lines(picture)
     assert drawn["contact 1"].points is None
     assert drawn["contact 2"].points[1] == pytest.approx([0.02, 0.0, 0.2])
@@ -87,17 +80,14 @@ def test_forces_become_lines_and_words(contact):
     assert not {"load 1", "contact 1"} & set(lines(Picture(TWO)))
 
 
-def test_obstacles_are_those_that_the_simulator_tells(contact):
-    assert picture_of(contact).obstacles is None
-    told = AROUND.model_dump(mode="json")
-    assert picture_of(contact, told).obstacles == AROUND
-    assert picture_of(contact, {"obstacles": [{"type": "hole"}]}).obstacles is None
-    assert picture_of(contact, "a wall").obstacles is None
+def test_obstacles_are_those_that_the_simulator_tells():
+    assert picture_of(TOLD).obstacles == AROUND
+    for told in (None, {"obstacles": [{"type": "hole"}]}, "a wall"):
+        assert picture_of(told).obstacles is None
 
 
-def test_obstacles_become_markers(contact):
-    told = AROUND.model_dump(mode="json")
-    markers = {m.ns: m for m in markers_message(picture_of(contact, told), 0.02).markers}
+def test_obstacles_become_markers():
+    markers = {m.ns: m for m in markers_message(picture_of(TOLD), 0.02).markers}
     ball, wall = markers["obstacle ball"], markers["obstacle wall"]
     assert (ball.type, wall.type) == (ball.SPHERE, wall.CUBE)
     assert ball.scale.x == ball.scale.y == ball.scale.z == pytest.approx(0.07)
@@ -107,17 +97,15 @@ def test_obstacles_become_markers(contact):
     assert normal == pytest.approx([0.6, 0.0, 0.8])
     assert wall.scale.z < 0.01 < wall.scale.x
     assert 0.0 < ball.color.a < 1.0
-    assert not any(name.startswith("obstacle") for name in lines(picture_of(contact, told)))
+    assert not any(name.startswith("obstacle") for name in lines(picture_of(TOLD)))
 
 
 def test_a_replayed_bag_says_again_what_its_simulator_said(tmp_path):
     """Obstacles are told there, and no simulator runs beside the bag; what else was said is not."""
     bag = OfflineBag()
     bag.add("pressure/state", 10**9, pressures_to_message(np.zeros(6), TWO.actuator_names, 10**9))
-    told = AROUND.model_dump(mode="json")
-    bag.add_statuses(
-        [status("simulator", TWO, {"obstacles": told}), status("estimator", TWO, {"restarts": 3})]
-    )
+    told = {"simulator": {"obstacles": TOLD}, "estimator": {"restarts": 3}}
+    bag.add_statuses([status(node, TWO, values) for node, values in told.items()])
     bag.write(tmp_path / "bag")
     moments = {m.topic: m.payload for m in schedule(Bag(tmp_path / "bag"), "again") if m.topic}
     assert moments.keys() == {"pressure/state", "/diagnostics"}
@@ -139,12 +127,12 @@ def test_a_patch_of_a_plane_lies_in_it_beside_the_robot():
     assert np.cross(middle - [0.0, 0.0, 0.1], normal) == pytest.approx(np.zeros(3), abs=1e-12)
 
 
-def test_the_scene_shows_obstacles_and_takes_them_away(contact):
+def test_the_scene_shows_obstacles_and_takes_them_away():
     with contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer("127.0.0.1", free_port(), verbose=False)
     try:
         scene = Scene(server, TWO)
-        scene.draw(picture_of(contact, AROUND.model_dump(mode="json")), flows=True)
+        scene.draw(picture_of(TOLD), flows=True)
         ball, wall = scene._obstacle_shapes
         assert ball.radius == 0.035
         assert ball.position == pytest.approx([0.075, 0.01, 0.19])

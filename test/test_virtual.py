@@ -82,12 +82,11 @@ def played(
     """The executor after a run, its outputs as (now, part, topic, stamp), its records by part;
     `stops` are the speaker's."""
     place, common = __name__, {"rate_hz": 1.0 / PERIOD, "mode": mode}
+    stopped, wires = Computing(stops=stops), {STATE: wire or Wire()}
     parts = (
-        Part("speaker", f"{place}:Speaker", dict(common), phase=phase,
-             computing=Computing(stops=stops)),
-        Part("echo", f"{place}:{echo.__name__}", dict(common), computing=computing,
-             wires={STATE: wire or Wire()}),
-    )  # fmt: skip
+        Part("speaker", f"{place}:Speaker", common, phase=phase, computing=stopped),
+        Part("echo", f"{place}:{echo.__name__}", common, computing=computing, wires=wires),
+    )
     names = tuple(parts[k].name for k in order)
     system = System("s", tuple(parts[k] for k in order), names, duration, False, "echo", begin)
     sent, records = [], {"speaker": [], "echo": []}
@@ -108,11 +107,12 @@ def run(duration=1.0, **given):
     """The echo after a run without words of its own, and when what was said and answered, as
     (now, stamp) [ns]."""
     executor, sent, _ = played(duration=duration, **{"silence": np.inf} | given)
-    said, answered = (
-        [(now, stamp) for now, _, each, stamp in sent if each == topic]
-        for topic in (STATE, COMMAND)
-    )
+    said, answered = sent_of(sent, STATE), sent_of(sent, COMMAND)
     return executor.block("echo"), said, answered[:-1]  # without the last words
+
+
+def sent_of(sent, topic):
+    return [(now, stamp) for now, _, each, stamp in sent if each == topic]
 
 
 class Robot:
@@ -125,16 +125,17 @@ class Robot:
 
 def answers(sent):
     """(T, 2) when commands were sent and their stamps [ns], without the last words."""
-    return np.array([(now, s) for now, part, topic, s in sent[:-1] if topic == COMMAND])
+    return np.array(sent_of(sent[:-1], COMMAND))
 
 
 # --- clocks, wires, computing, beginning ---------------------------------------------------------
 
 
-def test_clocks_tick_at_whole_periods_and_phases_after_them():
-    assert [stamp for _, stamp in run(0.1)[1]] == [10 * MS * k for k in range(1, 11)]
-    said = run(0.1, phase=0.003)[1]
-    assert said == [((10 * k + 3) * MS,) * 2 for k in range(1, 10)]
+def test_clocks_tick_at_whole_periods_and_phases_after_them_but_not_while_they_are_stopped():
+    assert run(0.1)[1] == [(10 * MS * k,) * 2 for k in range(1, 11)]
+    assert run(0.1, phase=0.003)[1] == [((10 * k + 3) * MS,) * 2 for k in range(1, 10)]
+    _, said, _ = run(0.2, stops=(Stop(0.025, at=0.1),))
+    assert [stamp // MS for stamp, _ in said] == [*range(10, 100, 10), *range(130, 201, 10)]
 
 
 def test_latency_and_computing_time_add_up():
@@ -183,11 +184,6 @@ def test_what_stops_begins_nothing_and_ends_later_what_it_was_at():
     assert late[700] == 24.0  # it comes when the stop begins
 
 
-def test_a_stopped_clock_misses_its_ticks_and_goes_on_at_the_next_whole_period():
-    _, said, _ = run(0.2, stops=(Stop(0.025, at=0.1),))
-    assert [stamp // MS for stamp, _ in said] == [*range(10, 100, 10), *range(130, 201, 10)]
-
-
 def test_who_stands_still_is_not_idle_for_it():
     stopped = Computing(stops=(Stop(0.2, at=0.402),))
     _, _, records = played(silence=0.03, computing=stopped)
@@ -212,10 +208,8 @@ def test_messages_are_missing_from_a_time_on_and_again(missing, lacking):
 
 def test_missing_messages_change_nothing_of_what_else_is_lost():
     lossy = Wire(lost=0.3, seed=2)
-    heard, rest = (
-        {stamp for _, stamp in run(2.0, wire=wire)[2]}
-        for wire in (lossy, Wire(lost=0.3, seed=2, missing=(Missing(20, at=1.0),)))
-    )
+    wires = (lossy, replace(lossy, missing=(Missing(20, at=1.0),)))
+    heard, rest = ({stamp for _, stamp in run(2.0, wire=wire)[2]} for wire in wires)
     assert heard - rest == {stamp for stamp in heard if 1000 * MS <= stamp < 1200 * MS}
 
 
@@ -226,14 +220,11 @@ def test_ticks_that_are_longer_than_the_period_are_told():
     assert executor.tick_times["echo"] == pytest.approx([0.013] * ticks)
 
 
-def test_a_system_begins_when_everybody_has_agreed_in_order():
+def test_a_system_begins_when_everybody_has_agreed_or_ends_in_one_line(monkeypatch):
     _, _, records = played(duration=0.1, begin=("speaker/begin",))
     actions = [record.stamp for record in records["speaker"] if record.event == ACTION]
     # asked once at each instant, the third of which is that of the third tick
     assert actions == [30 * MS]
-
-
-def test_who_refuses_for_too_long_ends_the_run_in_one_line(monkeypatch):
     monkeypatch.setattr(virtual, "LONGEST_BEGINNING", 0.015)
     with pytest.raises(UserError, match=r"speaker/begin refused for 0\.015 s: asked 2 times"):
         played(begin=("speaker/begin",))
@@ -244,10 +235,7 @@ def test_who_refuses_for_too_long_ends_the_run_in_one_line(monkeypatch):
 
 def test_without_delays_everything_of_an_instant_is_answered_in_it():
     executor, sent, records = played()
-    times = answers(sent)
-    assert len(times) == 100
-    np.testing.assert_array_equal(times[:, 0], times[:, 1])
-    np.testing.assert_array_equal(times[:, 1], STEP * np.arange(1, 101))
+    np.testing.assert_array_equal(answers(sent), STEP * np.arange(1, 101)[:, None] * [1, 1])
     assert executor.block("echo").ages == [0.0] * 100
     assert [r.event for r in records["echo"]].count(TICK) == 100
 
@@ -261,12 +249,10 @@ def test_jitter_is_never_early_and_has_the_size_it_is_told():
 
 
 def test_who_computes_longer_than_a_period_answers_in_order_or_the_newest_alone():
-    _, sent, _ = played(computing=Computing(0.025))
-    every = answers(sent)
+    every = answers(played(computing=Computing(0.025))[1])
     np.testing.assert_array_equal(np.diff(every[:, 1]), STEP)  # each one, later and later
     assert every[-1, 0] - every[-1, 1] > 20 * STEP
-    _, sent, _ = played(computing=Computing(0.025), echo=Newest)
-    newest = answers(sent)
+    newest = answers(played(computing=Computing(0.025), echo=Newest)[1])
     assert set(np.diff(newest[:, 1])) <= {2 * STEP, 3 * STEP}
     assert (newest[:, 0] - newest[:, 1]).max() <= 3.5 * STEP
 
@@ -274,9 +260,8 @@ def test_who_computes_longer_than_a_period_answers_in_order_or_the_newest_alone(
 @pytest.mark.parametrize("mode", ["wall", "lockstep"])
 def test_who_hears_nothing_is_asked_to_be_idle_except_in_lockstep(mode):
     executor, _, records = played(Wire(lost=1.0), mode=mode)
-    whys = executor.block("echo").whys
-    assert whys[-1] == "stopped"
-    overdue = whys[:-1]
+    *overdue, last = executor.block("echo").whys
+    assert last == "stopped"
     if mode == "lockstep":
         assert overdue == []
     else:
@@ -288,8 +273,8 @@ def test_who_hears_nothing_is_asked_to_be_idle_except_in_lockstep(mode):
 
 def test_equal_seeds_give_equal_runs_and_others_do_not():
     rough = Wire(latency=0.002, jitter=0.003, lost=0.1, seed=7)
-    first, second = played(rough)[1], played(rough)[1]
-    assert first == second
+    first = played(rough)[1]
+    assert played(rough)[1] == first
     assert played(replace(rough, seed=8))[1] != first
 
 

@@ -52,8 +52,7 @@ def shown():
     another = DiagnosticReport("r2/simulator: loop", 0, "", ROBOT.name, {"obstacles": []})
     rod = CosseratRod(ROBOT, intervals=5)
     state = rod.rest_state()
-    tip = rod.tip_pose(state)
-    nodes = rod.node_poses(state)
+    tip, nodes = rod.tip_pose(state), rod.node_poses(state)
     poses = np.concatenate((nodes[:1], nodes))
 
     def say():
@@ -94,26 +93,17 @@ def test_frames_lead_from_the_cameras_world_to_the_tip(shown):
     np.testing.assert_allclose(calibration.tip(body), shown["tip"], atol=1e-9)
 
 
-def test_the_description_is_there_for_who_comes_late(shown):
+def test_description_shape_markers_obstacles_and_parameters_are_told(shown):
+    """The description to who comes late, obstacles by the simulator of this robot."""
     model = pin.buildModelFromXML(shown["robot_description"].data.encode())
     assert model.existFrame("force_torque")
-
-
-def test_shape_and_markers_are_those_of_the_estimate(shown):
     path = shown["estimate/shape"]
-    assert path.header.frame_id == "base"
-    assert len(path.poses) == 7
+    assert (path.header.frame_id, len(path.poses)) == ("base", 7)
     namespaces = {marker.ns for marker in shown["markers"].markers}
     assert {"rod", "reference", "trail", "tip"} <= namespaces
-
-
-def test_obstacles_are_drawn_that_the_simulator_of_this_robot_tells(shown):
     (ball,) = obstacles_in(shown["markers"])
     assert (ball.ns, ball.header.frame_id) == ("obstacle ball", "base")
     assert ball.scale.x == pytest.approx(0.07)
-
-
-def test_estimated_parameters_can_be_plotted(shown):
     message = shown["estimate/parameters"]
     told = list(message.name), list(message.position), list(message.effort)
     assert told == (["bending_compliance"], [47.5], [0.4])
@@ -128,9 +118,7 @@ def test_a_run_has_the_node_unless_it_is_told_not_to(tmp_path):
     assert not any(part.spare for part in plain.parts)
     without = options.model_copy(update={"visuals": "off"})
     assert with_visuals(plain, without) is plain
-
-
-def test_bags_of_lock_step_stay_equal_to_the_bit_without_pictures(tmp_path):
+    # bags of lock-step stay equal to the bit without pictures
     options = SimulationOptions.of_options({"controller": "rod_mpc", "mode": "lockstep"})
     plain = simulation_system(options, tmp_path)
     assert with_visuals(plain, options) is plain

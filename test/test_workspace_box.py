@@ -24,13 +24,9 @@ def test_tip_is_that_of_a_constant_twist(curvature):
     want = (turn @ se3.exp(LENGTH * twist(curvature, stretch, 0)))[:3, 3]
     found = tip_of(np.array([curvature, direction, stretch]), LENGTH)
     assert found == pytest.approx(want, abs=1e-15)
-
-
-def test_the_printed_twist_bends_about_another_axis():
-    """(2.117) beside (2.116) and (2.120)."""
-    found = tip_of(np.array([5.0, 0.0, 0.01]), LENGTH)
-    assert se3.exp(LENGTH * twist(5.0, 0.01, 0))[:3, 3] == pytest.approx(found, abs=1e-15)
-    assert np.abs(se3.exp(LENGTH * twist(5.0, 0.01, 1))[:3, 3] - found).max() > 0.02
+    if curvature == 5.0:  # (2.117) as printed bends about another axis than (2.116) and (2.120)
+        printed = (turn @ se3.exp(LENGTH * twist(curvature, stretch, 1)))[:3, 3]
+        assert np.abs(printed - found).max() > 0.02
 
 
 def test_coordinates_come_back():
@@ -48,8 +44,5 @@ def test_a_workspace_contains_its_tips_and_its_samples():
     beyond = tip_of(np.array([1.01 * space.curvature, 0.3, 0.0]), LENGTH)
     assert not space.contains(beyond)
     assert not space.contains(np.array([0.0, 0.0, 0.12]))
-
-
-def test_no_tips_make_no_workspace():
     with pytest.raises(UserError, match="at least one"):
         Workspace.around(np.empty((0, 3)), LENGTH)

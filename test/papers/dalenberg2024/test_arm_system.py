@@ -246,21 +246,26 @@ HEARD = (
 )  # fmt: skip
 
 
-def hear(picture, messages, stamp):
-    for topic in HEARD:
-        message = messages[topic][stamp]
-        value = decoder(topic, message, expected_of(ARM))(message)
-        picture.hear(topic, stamp, value, stamp * 1e-9)
-    picture.sample()
+def pictured(messages, stamps):
+    picture = Picture(ARM)
+    for stamp in stamps:
+        for topic in HEARD:
+            message = messages[topic][stamp]
+            value = decoder(topic, message, expected_of(ARM))(message)
+            picture.hear(topic, stamp, value, stamp * 1e-9)
+        picture.sample()
+    return picture
 
 
-def test_the_live_view_knows_the_arm(recorded, plain):
-    from softcr_tools.viewer.drawing import dots, lines
+def test_the_live_view_knows_and_draws_the_arm(recorded, plain):
+    """Whatever viser refuses would be raised here; browsers are for test_viewer."""
+    from softcr_tools.viewer.drawing import dots, lines, markers_message, path_message
+    from softcr_tools.viewer.hand import HandControl
+    from softcr_tools.viewer.page import Page
     from softcr_tools.viewer.words import state_html, values_html
 
-    messages, picture = heard(recorded), Picture(ARM)
-    last = max(plain.commands)
-    hear(picture, messages, last)
+    messages, last = heard(recorded), max(plain.commands)
+    picture = pictured(messages, [last])
     np.testing.assert_allclose(picture.truth.positions[-1], plain.tips[last], atol=1e-9)
     np.testing.assert_allclose(picture.truth.positions[0], 0.0, atol=1e-12)
     hanging = [1.0, 0.0, 0.0, 0.0]  # half a turn about x
@@ -277,20 +282,10 @@ def test_the_live_view_knows_the_arm(recorded, plain):
     assert "rest length" in said
     assert "tendon_9" in said
     assert "compliance" not in said
-
-
-def test_the_page_draws_an_arm(recorded):
-    """Whatever viser refuses would be raised here; browsers are for test_viewer."""
-    from softcr_tools.viewer.drawing import markers_message, path_message
-    from softcr_tools.viewer.hand import HandControl
-    from softcr_tools.viewer.page import Page
-
-    messages, picture = heard(recorded), Picture(ARM)
-    for stamp in sorted(messages["estimate/state"])[-20:]:
-        hear(picture, messages, stamp)
+    picture = pictured(messages, sorted(messages["estimate/state"])[-20:])
     page = Page(ARM, "127.0.0.1", free_port(), lambda: None, with_hand=True)
     try:
-        page.draw(picture, HandControl(()), {}, stamp * 1e-9)
+        page.draw(picture, HandControl(()), {}, last * 1e-9)
         assert page._hand is None  # nothing to slide
         page.say("no valves")  # and nobody who asked
     finally:

@@ -110,16 +110,12 @@ def test_what_a_network_is_told_is_each_wrench_that_the_inputs_can_make():
     assert np.array_equal(told.actuation, np.eye(4))
 
 
-def test_a_tip_mass_that_there_is_not_is_told_as_nothing():
+def test_a_tip_mass_that_there_is_not_is_told_as_nothing_and_x_and_y_have_equal_scales():
     rod = CosseratRod(ARM, 2)
     network = blank_network(rod, SHORT)
     known = network.tell_parameters(torch.tensor(rod.nominal_parameters[None], dtype=torch.float32))
     assert torch.isfinite(known).all()
     assert known[0, rod.parameter_names.index("tip_mass")] == 0.0
-
-
-def test_scales_make_x_and_y_of_every_row_equal():
-    rod = CosseratRod(ARM, 2)
     deviation = np.random.default_rng(0).uniform(0.5, 2.0, rod.state_size)
     scale = RodState(quantity_scale(deviation, 2), 2)
     np.testing.assert_allclose(scale.wrenches[:, 0], scale.wrenches[:, 1])
@@ -130,31 +126,25 @@ def test_scales_make_x_and_y_of_every_row_equal():
 
 
 def test_a_card_binds_segments_and_tendons_but_not_what_the_network_is_told():
-    card = Card.model_validate_json(card_of(ARM).model_dump_json())
-    assert differing_field(card, ARM) is None
-    assert differing_field(card, ARM.scaled(bending=1.1, damping=0.9)) is None
-    assert differing_field(card, changed(ARM, 1, bending_compliance=100.0)) == "segments"
-    assert differing_field(card, changed(ARM, 1, length=0.09)) == "segments"
-    assert differing_field(card, changed(ARM, 0, connector=None)) == "segments"
-    times = [0.004] * 6
-    assert differing_field(card, changed(ARM, 1, relaxation_times=times)) == "relaxation_times"
-    assert differing_field(card, ARM.replace(tip_mass=0.01)) == "tip_mass"
-    assert differing_field(card, ARM.replace(payload=None)) == "payload"
-
-
-def test_a_card_binds_the_place_of_each_tendon():
-    card = card_of(TENDONS)
-    assert differing_field(card, TENDONS) is None
+    named = changed(load_robot("licher2025"), 0, name="body")  # bound as one without a name
     closer = [each.model_dump() | {"lever_arm": 0.003} for each in TENDONS.actuators]
-    assert differing_field(card, TENDONS.replace(actuators=closer)) == "actuators"
-    assert differing_field(card, TENDONS.replace(tendon_model="exact")) == "tendon_model"
-
-
-def test_a_segment_with_a_name_is_bound_as_one_without():
-    named = changed(load_robot("licher2025"), 0, name="body")
-    card = card_of(named)
-    assert differing_field(card, named.scaled(bending=0.9)) is None
-    assert differing_field(card, changed(named, 0, length=0.2)) == "segments"
+    for bound, robot, field in (
+        (ARM, ARM, None),
+        (ARM, ARM.scaled(bending=1.1, damping=0.9), None),
+        (ARM, changed(ARM, 1, bending_compliance=100.0), "segments"),
+        (ARM, changed(ARM, 1, length=0.09), "segments"),
+        (ARM, changed(ARM, 0, connector=None), "segments"),
+        (ARM, changed(ARM, 1, relaxation_times=[0.004] * 6), "relaxation_times"),
+        (ARM, ARM.replace(tip_mass=0.01), "tip_mass"),
+        (ARM, ARM.replace(payload=None), "payload"),
+        (TENDONS, TENDONS, None),
+        (TENDONS, TENDONS.replace(actuators=closer), "actuators"),
+        (TENDONS, TENDONS.replace(tendon_model="exact"), "tendon_model"),
+        (named, named.scaled(bending=0.9), None),
+        (named, changed(named, 0, length=0.2), "segments"),
+    ):
+        card = Card.model_validate_json(card_of(bound).model_dump_json())
+        assert differing_field(card, robot) == field
 
 
 # --- training -------------------------------------------------------------------------------------

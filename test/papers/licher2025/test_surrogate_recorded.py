@@ -14,7 +14,7 @@ from softcr_models import CosseratRod, load_robot
 from softcr_models.errors import UserError
 from softcr_models.surrogate.architecture import Architecture
 from softcr_papers.licher2025.training import training
-from softcr_papers.licher2025.training.device_optimisers import DeviceAdam, DeviceMuon, orthogonal
+from softcr_papers.licher2025.training.device_optimisers import DeviceAdam, DeviceMuon
 from softcr_papers.licher2025.training.gathered_loop import gathered_loop_error
 from softcr_papers.licher2025.training.initial_network import blank_network
 from softcr_papers.licher2025.training.losses import loop_error
@@ -335,19 +335,6 @@ def test_optimisers_of_a_device_do_what_those_of_torch_do(kind):
     # bfloat16 in the one, single precision in the other
     share = 0.02 if kind == "muon" else 1e-5
     assert torch.linalg.vector_norm(ends[0] - ends[1]) < share * moved
-
-
-def test_matrices_become_nearly_orthogonal_and_what_fills_them_up_stays_zero():
-    matrices = torch.zeros(2, 12, 30)
-    generator = torch.Generator().manual_seed(0)
-    matrices[0, :12, :30] = torch.randn(12, 30, generator=generator)
-    matrices[1, :7, :20] = 1e-3 * torch.randn(7, 20, generator=generator)
-    found = orthogonal(matrices).float()
-    assert (found[1, 7:] == 0.0).all()
-    assert (found[1, :, 20:] == 0.0).all()
-    for each in (found[0], found[1, :7, :20]):
-        values = torch.linalg.svdvals(each)
-        assert 0.4 < values.min() <= values.max() < 1.6
 
 
 # -- on a GPU --------------------------------------------------------------------------------------

@@ -36,14 +36,13 @@ def run(robot, model):
 
 
 def test_the_plant_has_the_numbers_of_table_one(model):
-    assert model.radius == pytest.approx(0.021)
-    assert model.rest_length == pytest.approx(0.130)
-    assert model.mass == pytest.approx(0.16)
+    numbers = {
+        "radius": 0.021, "rest_length": 0.130, "mass": 0.16,
+        "bending_stiffness": 505.0, "bending_damping": 0.15, "elongation_stiffness": 1128.0,
+        "elongation_damping": 6.23,
+    }  # fmt: skip
+    assert {name: getattr(model, name) for name in numbers} == pytest.approx(numbers)
     assert model.tip_mass == 0.0
-    assert model.bending_stiffness == pytest.approx(505.0)
-    assert model.bending_damping == pytest.approx(0.15)
-    assert model.elongation_stiffness == pytest.approx(1128.0)
-    assert model.elongation_damping == pytest.approx(6.23)
 
 
 def test_a_run_starts_straight_and_moves_as_far_as_the_paper_says(run, model):

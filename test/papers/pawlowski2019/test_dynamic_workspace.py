@@ -52,15 +52,11 @@ def test_a_share_leaves_the_widest_tips_out():
     assert dynamic_workspace(tips, 0.1) == Workspace.around(np.delete(tips, 7, 0), 0.1)
 
 
-@pytest.mark.parametrize("share", [0.5, 1.01, np.nan])
-def test_a_share_that_is_none(share):
-    with pytest.raises(UserError, match=r"share: .* is not allowed"):
-        dynamic_workspace(np.ones((4, 3)), 0.1, share)
-
-
-@pytest.mark.parametrize(
-    "numbers", [{"runs": 0}, {"steps": 0}, {"period": 0.0}, {"held": (0, 3)}, {"held": (4, 3)}]
-)
-def test_an_excitation_that_is_none(numbers):
-    with pytest.raises(UserError, match="excitation: "):
-        Excitation(**numbers)
+def test_what_is_not_allowed_gets_one_line():
+    for share in (0.5, 1.01, np.nan):
+        with pytest.raises(UserError, match=r"share: .* is not allowed"):
+            dynamic_workspace(np.ones((4, 3)), 0.1, share)
+    spoilt = {"runs": 0}, {"steps": 0}, {"period": 0.0}, {"held": (0, 3)}, {"held": (4, 3)}
+    for numbers in spoilt:
+        with pytest.raises(UserError, match="excitation: "):
+            Excitation(**numbers)

@@ -12,7 +12,7 @@ from softcr_control.costs import CostSettings
 from softcr_control.observation import Observation
 from softcr_control.predictive.horizon import Horizon
 from softcr_models.errors import UserError
-from softcr_papers.pawlowski2019.lookahead.held_steps import HeldSteps, Linear
+from softcr_papers.pawlowski2019.lookahead.held_steps import Linear
 from softcr_papers.pawlowski2019.lookahead.ilqr import Ilqr
 from softcr_papers.pawlowski2019.lookahead.linearised import LinearisedModel
 from softcr_papers.pawlowski2019.lookahead.lqr import Lqr
@@ -81,14 +81,10 @@ def made(kind, model=None, **numbers):
 
 
 @KINDS
-def test_on_a_linear_model_the_plan_is_the_optimum(kind):
+def test_on_a_linear_model_the_plan_is_the_optimum_in_its_box(kind):
     """Written out as least squares in the box, over commands that are held for two ticks."""
     command, _, cost, least_squares = on_a_linear_model(kind, 1e5)
     assert command.cost == pytest.approx(cost(least_squares(0.0, 1e5)), rel=1e-3)
-
-
-@KINDS
-def test_a_box_is_kept_in_the_solution_and_not_after_it(kind):
     high = 4e4
     command, inputs, cost, least_squares = on_a_linear_model(kind, high)
     best = least_squares(0.0, high)
@@ -131,19 +127,6 @@ def problem_of(controller, model, reference):
     return horizon.problem(observation)
 
 
-def test_derivatives_of_a_step_are_those_of_the_linear_model():
-    controller, model = made(Nlsq, horizon=4, step_ticks=2)
-    problem = problem_of(controller, model, circle(0.0, 14))
-    steps = HeldSteps(problem, controller._terms, 2, np.full(3, 1e5), 1e-4)
-    linear = steps.linear(steps.begin[None], MEASURED[None] + 1e3)[0]
-    move = 1e-2 * np.concatenate((model.state.scale, np.full(6, 1e5)))
-    moved = (steps.begin + move)[None]
-    later, _ = steps.advance(moved, MEASURED[None] + 1e3)
-    assert later[0] == pytest.approx(linear.next + linear.a @ move, rel=1e-6, abs=1e-9)
-    later, _ = steps.advance(steps.begin[None], MEASURED[None] + 2e3)
-    assert later[0] == pytest.approx(linear.next + linear.b @ np.full(3, 1e3), rel=1e-6, abs=1e-9)
-
-
 def test_a_linearised_model_is_the_model_where_it_is_linear_and_its_outputs_everywhere():
     model, curved = LinearModel(), CurvedModel()
     numbers = np.array([50.0, 0.07])
@@ -171,15 +154,11 @@ def test_steps_in_a_block_are_changed_together_and_the_first_by_itself():
 
 
 @KINDS
-def test_a_command_is_held_over_its_step_and_keeps_the_limits(kind):
-    controller, model = made(kind, CurvedModel(), horizon=6, step_ticks=3)
-    inputs, before, sent = model.inputs, MEASURED, []
+def test_a_command_is_held_over_its_step(kind):
+    controller, _ = made(kind, CurvedModel(), horizon=6, step_ticks=3)
+    before, sent = MEASURED, []
     for tick in range(9):
-        reference = circle(tick * PERIOD, 14)
-        answer = ask(controller, STATE, reference, before)
-        assert ((inputs.low <= answer.pressures) & (answer.pressures <= inputs.high)).all()
-        step = np.abs(answer.pressures - before)
-        assert (step <= inputs.rate * PERIOD * (1 + 1e-9)).all()
+        answer = ask(controller, STATE, circle(tick * PERIOD, 14), before)
         before = answer.pressures
         sent.append(answer.best_knots[0])
     for plan in range(3):
@@ -194,19 +173,13 @@ def test_as_printed_the_target_is_an_equilibrium_and_inputs_count_from_zero():
     assert not command.fallback
 
 
-@KINDS
-def test_settings_that_make_no_horizon_are_refused(kind):
-    with pytest.raises(ValidationError, match="horizon 7 must be a multiple of step_ticks 2"):
-        kind.Settings(horizon=7, step_ticks=2)
-
-
-@pytest.mark.parametrize("blocks", [(), (2, 2), (1, 0, 3)])
-def test_blocks_that_do_not_begin_with_one_step_are_refused(blocks):
-    with pytest.raises(ValidationError, match="blocks"):
-        Nlsq.Settings(horizon=8, step_ticks=2, blocks=blocks)
-
-
-def test_too_few_reference_rows_are_a_line():
+def test_settings_that_make_no_horizon_and_short_references_are_refused():
+    for kind in (Nlsq, Lqr, Ilqr):
+        with pytest.raises(ValidationError, match="horizon 7 must be a multiple of step_ticks 2"):
+            kind.Settings(horizon=7, step_ticks=2)
+    for blocks in ((), (2, 2), (1, 0, 3)):  # must begin with one step
+        with pytest.raises(ValidationError, match="blocks"):
+            Nlsq.Settings(horizon=8, step_ticks=2, blocks=blocks)
     controller, _ = made(Nlsq, horizon=8)
     with pytest.raises(UserError, match="reference has 4 rows, needs 10"):
         ask(controller, STATE, circle(0.0, 4), MEASURED)

@@ -40,21 +40,14 @@ def random_actions(steps, batch, seed=0, inputs=4):
 # --- rewards, (4.40) ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("distance", "expected"), [(0.0, 0.0), (0.015, -0.5), (0.03, -1.0), (0.0301, -1.0), (9.0, -1.0)]
-)
-def test_the_reward_is_that_of_the_thesis(distance, expected):
-    away = np.array([distance])
-    assert tip_reward(away, 0.1)[0] == pytest.approx(expected)
-    assert tip_reward(away, 0.1, beta=1.0)[0] == pytest.approx(max(-distance / 0.1, -1.0))
-
-
-def test_an_environment_gives_the_reward_of_its_tip():
+def test_the_reward_is_that_of_the_thesis_for_the_tip_of_the_environment():
+    away = np.array([0.0, 0.015, 0.03, 0.0301, 9.0])
+    assert tip_reward(away, 0.1) == pytest.approx([0.0, -0.5, -1.0, -1.0, -1.0])
+    assert tip_reward(away, 0.1, beta=1.0) == pytest.approx(np.maximum(-away / 0.1, -1.0))
     environment = Environment(PLANT, Reaching(PLANT, BOX), 3, seed=2)
     for actions in random_actions(4, 3):
         outcome = environment.step(actions)
-    tips = environment.tips[:, :, 3]
-    away = np.linalg.norm(tips - environment.goals, axis=1)
+    away = np.linalg.norm(environment.tips[:, :, 3] - environment.goals, axis=1)
     np.testing.assert_allclose(outcome.rewards, np.maximum(-away / 0.03, -1.0), rtol=1e-5)
     np.testing.assert_allclose(outcome.distances, away, rtol=1e-6)
 
@@ -104,10 +97,14 @@ def test_a_state_that_no_rod_has_ends_a_run_and_spoils_no_other():
     assert environment.clock.tolist() == [1, 0, 0]
 
 
-def test_a_run_ends_after_its_steps():
+def test_a_run_ends_after_its_steps_and_a_seed_makes_the_same_goals():
     environment = Environment(PLANT, Reaching(PLANT, BOX, steps=3), 2)
     ends = [environment.step(each).over.tolist() for each in random_actions(3, 2)]
     assert ends == [[False, False], [False, False], [True, True]]
+    task = Reaching(PLANT, BOX)
+    first, again, other = (Environment(PLANT, task, 4, seed).observe() for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
 
 
 def test_parameters_differ_within_the_spread():
@@ -120,11 +117,6 @@ def test_parameters_differ_within_the_spread():
     moved = Environment(plant, Reaching(plant, BOX), 2, seed=3)
     moved.step(np.array([[1, -1, -1, -1]] * 2, np.float32))
     assert np.ptp(moved.tips[:, 0, 3]) > 1e-5
-
-
-def test_steps_that_are_too_long_are_refused():
-    with pytest.raises(UserError, match=r"linearisations: 1 in 0.05 s is not allowed"):
-        Plant(FLOATING, PlantSettings(intervals=5, linearisations=1))
 
 
 # --- environments -------------------------------------------------------------------------------
@@ -146,19 +138,13 @@ def test_a_batch_is_its_rows():
         assert single.rewards[0] == outcome.rewards[i]
 
 
-def test_a_seed_makes_the_same_goals():
-    task = Reaching(PLANT, BOX)
-    first, again, other = (Environment(PLANT, task, 4, seed).observe() for seed in (5, 5, 6))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-
-
-@pytest.mark.parametrize(
-    "actions", [np.zeros((2, 3)), np.full((2, 4), 1.1), np.full((2, 4), np.nan)]
-)
-def test_actions_that_are_none(actions):
-    with pytest.raises(UserError, match="actions"):
-        Environment(PLANT, Reaching(PLANT, BOX), 2).step(actions)
+def test_what_is_not_allowed_gets_one_line():
+    environment = Environment(PLANT, Reaching(PLANT, BOX), 2)
+    for actions in (np.zeros((2, 3)), np.full((2, 4), 1.1), np.full((2, 4), np.nan)):
+        with pytest.raises(UserError, match="actions"):
+            environment.step(actions)
+    with pytest.raises(UserError, match=r"linearisations: 1 in 0.05 s is not allowed"):
+        Plant(FLOATING, PlantSettings(intervals=5, linearisations=1))
 
 
 def test_gymnasium_finds_nothing_wrong():
@@ -236,20 +222,17 @@ def test_boxes_hold_the_tips_of_a_robot_with_caps():
 def test_trajectories_go_from_one_steady_tip_to_another():
     task = TRACKING
     found = task.episodes(6, np.random.default_rng(3))
-    for i in range(6):
-        begin = np.linalg.norm(task.tips - found.goals[i, 0], axis=1)
-        row = int(begin.argmin())
-        assert begin[row] < 1e-9
-        np.testing.assert_array_equal(found.inputs[i], task.inputs[row])
-    steps = np.arange(6), found.steps - 1
     slopes = (found.goals[:, 2:] - found.goals[:, :-2]) / 0.1
     for i in range(6):
-        inner = slice(0, found.steps[i] - 2)
+        begin = np.linalg.norm(task.tips - found.goals[i, 0], axis=1)
+        row, inner = int(begin.argmin()), slice(0, found.steps[i] - 2)
+        assert begin[row] < 1e-9
+        np.testing.assert_array_equal(found.inputs[i], task.inputs[row])
         np.testing.assert_allclose(slopes[i, inner], found.velocities[i, 1:-1][inner], atol=2e-3)
     assert 40 <= found.steps.min() <= found.steps.max() <= 100
-    goals, velocities = found.at(steps[1])
-    np.testing.assert_array_equal(goals, found.goals[steps])
-    np.testing.assert_array_equal(velocities, found.velocities[steps])
+    steps = np.arange(6), found.steps - 1
+    for ours, all_ in zip(found.at(steps[1]), (found.goals, found.velocities), strict=True):
+        np.testing.assert_array_equal(ours, all_[steps])
 
 
 def test_a_quartic_has_its_ends_rates_and_detour():
@@ -284,12 +267,13 @@ def pull(inputs):
 
 
 def test_a_policy_is_judged_by_its_smallest_distance():
-    reached = judge(pull([1, -1, -1, -1]), PLANT, Reaching(PLANT, OneGoal([0.03, 0, 0.092])), 2, 0)
-    missed = judge(pull([-1, -1, -1, -1]), PLANT, Reaching(PLANT, OneGoal([0.03, 0, 0.092])), 2, 0)
-    assert reached.figures.reached == 1.0
-    assert reached.figures.least < 0.05 < reached.figures.mean
-    assert missed.figures.reached == 0.0
-    assert missed.figures.least == pytest.approx(np.hypot(0.3, 0.08), rel=1e-6)
+    task = Reaching(PLANT, OneGoal([0.03, 0, 0.092]))
+    reached = judge(pull([1, -1, -1, -1]), PLANT, task, 2, 0).figures
+    missed = judge(pull([-1, -1, -1, -1]), PLANT, task, 2, 0).figures
+    assert reached.reached == 1.0
+    assert reached.least < 0.05 < reached.mean
+    assert missed.reached == 0.0
+    assert missed.least == pytest.approx(np.hypot(0.3, 0.08), rel=1e-6)
 
 
 def test_a_circle_begins_where_the_robot_stands():
@@ -318,9 +302,8 @@ def test_goals_that_go_round_are_where_the_rod_goes_whose_inputs_turn(name):
     levels = Circling.inputs(plant, times, 3, np.random.default_rng(0))
     low, high = plant.model.inputs.low, plant.model.inputs.high
     assert ((low <= levels) & (levels <= high)).all()
-    model, state = plant.model, plant.model.equilibrium(np.zeros(plant.model.inputs.size),
-                                                        plant.model.nominal_parameters)  # fmt: skip
-    row = model.nominal_parameters[None]
+    model, row = plant.model, plant.model.nominal_parameters[None]
+    state = model.equilibrium(np.zeros(model.inputs.size), row[0])
     for k in range(40):
         for part in np.linspace(0.0, 1.0, 5)[:-1]:
             begin = levels[0, k] + part * (levels[0, k + 1] - levels[0, k])

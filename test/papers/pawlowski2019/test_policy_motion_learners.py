@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
+from scipy.stats import multivariate_normal
 
 from softcr_models import CosseratRod, UserError, load_robot
+from softcr_papers.pawlowski2019.learning.fitted_search import FittedSearch, Mixture, fitted_steps
 from softcr_papers.pawlowski2019.learning.goals import BoxGoals
 from softcr_papers.pawlowski2019.learning.guided import GuidedSearch
 from softcr_papers.pawlowski2019.learning.judging import Judging
@@ -60,13 +63,10 @@ def test_weights_of_an_approach_are_the_gradient_of_a_soft_minimum():
     assert weights[4] == 0.0
 
 
-def test_a_motion_far_from_its_goal_weighs_as_much_as_a_near_one():
+def test_far_motions_and_steps_on_the_way_of_a_moving_goal_weigh_as_much_as_others():
     near, far = np.array([[0.01, 0.02, 0.03]]), np.array([[0.1, 0.2, 0.3]])
     together = nearest_weights(np.concatenate((near, far)), 1e-4)
     np.testing.assert_allclose(together[0] * near[0] ** 2, together[1] * far[0] ** 2)
-
-
-def test_steps_on_the_way_of_a_moving_goal_weigh_the_same():
     distances = np.array([[0.02, 0.01, 0.03, np.inf], [1e-4, 1e-4, np.inf, np.inf]])
     weights = even_weights(distances, 0.5)
     np.testing.assert_allclose(weights, [[4.0, 4.0, 4.0, 0.0], [4.0, 4.0, 0.0, 0.0]])
@@ -166,7 +166,6 @@ def test_derivatives_along_directions_are_those_of_the_rod():
     learner = small_guided()
     episodes = TASK.episodes(2, np.random.default_rng(3))
     motions = learner.explored(learner.network, episodes)
-    linear = linearise(PLANT, learner.observation, motions, learner.directions)
     rod = CosseratRod(ROBOT, 3, max_substep=0.0025)
     directions, low = learner.directions, PLANT.model.inputs.low
 
@@ -211,9 +210,8 @@ def test_a_direction_is_one_coordinate_and_the_leading_ones_hold_nearly_all():
 
 
 def test_a_motion_ends_when_its_goal_is_reached_and_not_where_goals_move():
-    learner = small_guided()
-    rest = PLANT.model.tip_poses(np.zeros((1, PLANT.model.state_size)),
-                                 PLANT.model.nominal_parameters[None])[0, :, 3]  # fmt: skip
+    learner, row = small_guided(), PLANT.model.nominal_parameters[None]
+    rest = PLANT.model.tip_poses(np.zeros((1, PLANT.model.state_size)), row)[0, :, 3]
     episodes = TASK.episodes(2, np.random.default_rng(0))
     episodes.goals[0], episodes.goals[1] = rest, rest - (0.05, 0.0, 0.05)
 
@@ -246,18 +244,13 @@ def test_deviations_that_cost_nothing_yield_to_those_that_do():
     np.testing.assert_allclose(regression.network(seen), again, atol=1e-6)
 
 
-def test_a_round_counts_what_it_computes_and_is_the_same_for_a_seed():
-    first, second = small_guided(), small_guided()
-    before = first.samples
-    first.round()
-    second.round()
-    assert first.taught == second.taught
-    np.testing.assert_array_equal(first.network.weights[0], second.network.weights[0])
-    assert before == 64 * 40  # random inputs
-    moved = first.samples - before
-    assert 0 < moved <= 3 * 6 * 12  # network and two controllers, six goals
-    assert first.lanes % (1 + 12 + 4) == 0
-    assert 0 < first.lanes <= 2 * 6 * 12 * (1 + 12 + 4)
+def test_a_round_counts_what_it_computes():
+    learner = small_guided()
+    assert learner.samples == 64 * 40  # random inputs
+    learner.round()
+    assert 0 < learner.samples - 64 * 40 <= 3 * 6 * 12  # network and two controllers, six goals
+    assert learner.lanes % (1 + 12 + 4) == 0
+    assert 0 < learner.lanes <= 2 * 6 * 12 * (1 + 12 + 4)
 
 
 def test_controllers_come_nearer_than_the_network():
@@ -266,18 +259,12 @@ def test_controllers_come_nearer_than_the_network():
     assert learner.taught > learner.reached
 
 
-def test_a_step_along_the_gradient_is_the_same_for_a_seed_and_moves_the_network():
-    found = []
-    for _ in range(2):
-        told = TrainingSettings.of(
-            "gradient", environments=4, hidden=(8,), directions=12, updates=3, batch=32
-        )
-        learner = GradientSearch(PLANT, TASK, told)
-        before = learner.network
-        learner.round()
-        found.append(learner.network.weights[0])
-    np.testing.assert_array_equal(*found)
-    assert np.abs(found[0] - before.weights[0]).max() > 1e-4
+def test_a_step_along_the_gradient_moves_the_network():
+    told = {"environments": 4, "hidden": (8,), "directions": 12, "updates": 3, "batch": 32}
+    learner = GradientSearch(PLANT, TASK, TrainingSettings.of("gradient", **told))
+    before = learner.network
+    learner.round()
+    assert np.abs(learner.network.weights[0] - before.weights[0]).max() > 1e-4
 
 
 def test_the_gradient_is_that_of_the_cost_of_new_motions():
@@ -305,29 +292,16 @@ def test_the_gradient_is_that_of_the_cost_of_new_motions():
     assert change == pytest.approx((gradient**2).sum(), rel=0.05)
 
 
-@pytest.mark.parametrize("algorithm", ["gps", "gradient"])
-def test_a_training_in_rounds_is_judged_kept_and_told(algorithm, tmp_path):
-    told = {"environments": 4, "hidden": (8,), "directions": 8, "updates": 2, "batch": 16}
-    settings = TrainingSettings.of(algorithm, samples=2700, **told)
-    shown = []
-    judging = Judging(PLANT, TASK, every=50, runs=4)
-    found = train_in_rounds(PLANT, TASK, settings, judging, tmp_path, shown.append)
-    assert found.history[-1].samples >= 2700
-    assert len(shown) >= len(found.history) >= 1
-    card = load_policy(tmp_path / "policy").card
-    assert card == found.policy.card
-    assert card.task == "reach"
-    assert card.training["derivative_lanes"] > card.training["samples"] - 2560 > 0
-    assert card.training["judged"]["runs"] == 4
-
-
 @pytest.mark.parametrize("algorithm", ["gps", "fitted_gps", "gradient"])
-def test_a_training_in_rounds_that_was_stopped_ends_as_one_that_was_not(algorithm, tmp_path):
+def test_a_training_in_rounds_is_told_and_ends_alike_where_it_was_stopped(algorithm, tmp_path):
     told = {"environments": 6, "hidden": (8,), "directions": 8, "updates": 2, "batch": 16}
     if algorithm == "fitted_gps":
         told["clusters"] = 2
-    settings = TrainingSettings.of(algorithm, samples=2900, **told)
-    whole = train_in_rounds(PLANT, TASK, settings, Judging(PLANT, TASK, 50, 4))
+    settings, shown = TrainingSettings.of(algorithm, samples=2900, **told), []
+    judging = Judging(PLANT, TASK, every=50, runs=4)
+    whole = train_in_rounds(PLANT, TASK, settings, judging, None, shown.append)
+    assert whole.history[-1].samples >= 2900
+    assert len(shown) >= len(whole.history) >= 1
 
     def stop(report):
         if report.samples > 2700:
@@ -339,15 +313,79 @@ def test_a_training_in_rounds_that_was_stopped_ends_as_one_that_was_not(algorith
     again = train_in_rounds(PLANT, TASK, settings, judging, tmp_path)
     assert [each.samples for each in again.history] == [each.samples for each in whole.history]
     assert len(again.history) > 2
-    for ours, theirs in zip(again.policy.network.weights, whole.policy.network.weights,
-                            strict=True):  # fmt: skip
+    ends = again.policy.network.weights, whole.policy.network.weights
+    for ours, theirs in zip(*ends, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     other = settings.model_copy(update={"seed": 1})
     with pytest.raises(UserError, match="other settings"):
         train_in_rounds(PLANT, TASK, other, judging, tmp_path)
+    card = load_policy(tmp_path / "policy").card
+    assert card == again.policy.card
+    assert card.task == "reach"
+    assert card.training["judged"]["runs"] == 4
+    assert card.training["samples"] > 2560
+    if algorithm != "fitted_gps":
+        assert card.training["derivative_lanes"] > card.training["samples"] - 2560
 
 
 def test_robots_whose_inputs_lag_are_refused():
     plant = Plant(load_robot("licher2025"), PlantSettings(intervals=3))
     with pytest.raises(UserError, match="licher2025 does not follow its commands"):
         GuidedSearch(plant, TASK, TrainingSettings.of("gps"))
+
+
+# --- dynamics fitted to samples: the mixture that is their prior, the fit, the search with them ---
+
+
+def test_a_mixture_finds_clusters_and_tells_probabilities_as_scipy_does():
+    random = np.random.default_rng(0)
+    parts = [random.normal((0.0, 0.0), (0.5, 0.1), (600, 2)), random.normal((8, 3), 1.0, (300, 2))]
+    found = Mixture.fitted(np.concatenate(parts), 2, random)
+    order = np.argsort(found.means[:, 0])
+    np.testing.assert_allclose(found.shares[order], [2 / 3, 1 / 3], atol=1e-3)
+    np.testing.assert_allclose(found.means[order], [[0.0, 0.0], [8.0, 3.0]], atol=0.15)
+    np.testing.assert_allclose(found.covariances[order[0]], np.diag([0.25, 0.01]), atol=0.03)
+    points = np.array([[4.0, 1.0], [6.0, 2.5]])
+    parts = zip(*vars(found).values(), strict=True)
+    weighted = [share * multivariate_normal(*about).pdf(points) for share, *about in parts]
+    densities = np.stack(weighted, axis=1)
+    exact = densities / densities.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.belongs(points), exact, rtol=1e-6)
+    mean, covariance = (each[0] for each in found.around(points[None, :1]))
+    share = exact[0]
+    np.testing.assert_allclose(mean, share @ found.means)
+    parts = zip(share, found.means, found.covariances, strict=True)
+    second = sum(s * (c + np.outer(m, m)) for s, m, c in parts)
+    np.testing.assert_allclose(covariance, second - np.outer(mean, mean), atol=1e-9)
+
+
+@pytest.mark.parametrize(("samples", "tolerance"), [(4, 0.05), (400, 0.02)])
+def test_dynamics_are_found_from_few_samples_with_a_prior_of_many(samples, tolerance):
+    random = np.random.default_rng(1)
+    a, b = 0.6 * random.normal(size=(3, 3)), random.normal(size=(3, 2))
+    before, actions = random.normal(size=(3000, 3)), 0.5 * random.normal(size=(3000, 2))
+    after = before @ a.T + actions @ b.T + 0.01 * random.normal(size=(3000, 3))
+    rows = np.concatenate((before, actions, after), axis=1)
+    mixture = Mixture.fitted(rows[:1000], 3, random)
+    own = rows[1000 : 1000 + 2 * samples].reshape(1, samples, 2, -1)
+    done = np.ones((1, samples, 2), bool)
+    done[0, :, 1] = False
+    transition, control = fitted_steps(own, done, mixture, 3)
+    np.testing.assert_allclose(transition[0, 0], a, atol=tolerance)
+    np.testing.assert_allclose(control[0, 0], b, atol=tolerance)
+    assert not transition[0, 1].any()  # a step that nobody took
+
+
+def test_a_fitted_search_takes_no_lanes_and_its_siblings_share_goals():
+    told = {"environments": 6, "siblings": 3, "updates": 2, "batch": 16, "hidden": (8,)}
+    settings = TrainingSettings.of("fitted_gps", **told, directions=8, clusters=2)
+    learner = FittedSearch(PLANT, TASK, settings)
+    goals = learner.episodes().goals[:, 0]
+    assert (goals[:3] == goals[0]).all()
+    assert (goals[0] != goals[3]).all()
+    before = learner.network
+    learner.round()
+    assert learner.lanes == 0
+    assert np.abs(learner.network.weights[0] - before.weights[0]).max() > 1e-4
+    with pytest.raises(ValidationError, match="must be a multiple of 6, the siblings"):
+        TrainingSettings.of("fitted_gps", environments=20)

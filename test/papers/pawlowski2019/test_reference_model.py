@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from softcr_models import UserError, load_robot
+from softcr_models import load_robot
 from softcr_models.model import TIP, nominal_parameters
 from softcr_models.models import make_model
 from softcr_papers.pawlowski2019.reference.implicit_motion import ImplicitMotion
@@ -82,8 +82,3 @@ def test_a_step_that_is_not_found_is_not_a_number():
     lost = np.isnan(found).all(axis=1)
     assert lost[-1]
     assert np.isfinite(found[~lost]).all()
-
-
-def test_arms_of_several_segments_are_refused():
-    with pytest.raises(UserError, match="for one segment alone; this robot has 2 segments"):
-        make_model("reference", load_robot("two_segments"))

@@ -44,9 +44,8 @@ def pulling(q, strains):
     return out
 
 
-def of(rod, share, frame, law=None):
-    about = {} if law is None else {"law": law}
-    return Muscle("m", frame, share * rod.stiffness, **about)
+def of(rod, share, frame, **law):
+    return Muscle("m", frame, share * rod.stiffness, **law)
 
 
 # -- statics --------------------------------------------------------------------------------------
@@ -92,7 +91,7 @@ def lift(matrices, vectors):
 def contracted():
     """A coiled muscle with a law contracts a lying rod; and its frame there."""
     rod = bare()
-    muscle = of(rod, 0.3, beside(coiled), pulling)
+    muscle = of(rod, 0.3, beside(coiled), law=pulling)
     found = equilibrium(rod.with_muscles([muscle]), Loads(muscles=[0.3]), "pseudospectral", 25)
     return rod, muscle, found, *muscle.frame(found.arc_lengths)
 
@@ -151,20 +150,15 @@ def test_what_a_muscle_puts_on_the_rod_is_what_a_cut_shows(contracted, cut):
     # integral from the cut to the end, of the polynomial through all points
     coefficients = np.polynomial.chebyshev.chebfit(20.0 * found.arc_lengths - 1.0, carried, 24)
     whole = np.polynomial.chebyshev.chebint(coefficients, axis=0) / 20.0
-    begin, end = 20.0 * found.arc_lengths[cut] - 1.0, 1.0
-    along = np.polynomial.chebyshev.chebval(end, whole)
-    along = along - np.polynomial.chebyshev.chebval(begin, whole)
-    total = along - back[-1] @ inside[-1]
-    assert total == pytest.approx(-inside[cut], abs=1e-8)
+    ends = np.array([20.0 * found.arc_lengths[cut] - 1.0, 1.0])
+    (along,) = np.diff(np.polynomial.chebyshev.chebval(ends, whole)).T
+    assert along - back[-1] @ inside[-1] == pytest.approx(-inside[cut], abs=1e-8)
 
 
 def test_schemes_agree_on_a_contracted_rod(contracted):
     rod, muscle, want, _, _ = contracted
-    bonded, loads = rod.with_muscles([muscle]), Loads(muscles=[0.3])
-    errors = [
-        np.linalg.norm(equilibrium(bonded, loads, "implicit_midpoint", n).tip - want.tip)
-        for n in (11, 21)
-    ]
+    about = rod.with_muscles([muscle]), Loads(muscles=[0.3]), "implicit_midpoint"
+    errors = [np.linalg.norm(equilibrium(*about, points).tip - want.tip) for points in (11, 21)]
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.1)
     assert errors[1] < 1e-5
 
@@ -211,7 +205,7 @@ def test_a_muscle_beside_the_middle_moves_as_a_rod_there():
 
 def test_a_motion_with_a_muscle_ends_where_its_statics_are():
     rod = replace(bare(), viscosity=0.03 * bare().stiffness)
-    bonded = rod.with_muscles([of(rod, 0.3, beside(coiled), pulling)])
+    bonded = rod.with_muscles([of(rod, 0.3, beside(coiled), law=pulling)])
     loads = Loads(muscles=[0.3])
     rest = equilibrium(bonded, loads, "explicit_midpoint", 11)
     motion = ImplicitMotion(bonded, 11, 0.02, "midpoint")
@@ -225,21 +219,20 @@ def test_a_motion_with_a_muscle_ends_where_its_statics_are():
 # -- space by the midpoint rule -------------------------------------------------------------------
 
 
-def test_the_midpoint_rule_is_of_second_order_in_space():
-    tips = [swung(bare(), "midpoint", n, 15)[0][-1] for n in (11, 21, 41)]
-    ratio = np.linalg.norm(tips[0] - tips[1]) / np.linalg.norm(tips[1] - tips[2])
-    assert ratio == pytest.approx(4.0, rel=0.25)
-    first = [swung(bare(), "euler", n, 15)[0][-1] for n in (41, 81, 161)]
-    ratio = np.linalg.norm(first[0] - first[1]) / np.linalg.norm(first[1] - first[2])
-    assert ratio == pytest.approx(2.0, rel=0.25)
+@pytest.mark.parametrize(
+    ("space", "points", "ratio"), [("midpoint", (11, 21, 41), 4.0), ("euler", (41, 81, 161), 2.0)]
+)
+def test_the_midpoint_rule_is_of_second_order_in_space(space, points, ratio):
+    coarse, middle, fine = (swung(bare(), space, count, 15)[0][-1] for count in points)
+    found = np.linalg.norm(coarse - middle) / np.linalg.norm(middle - fine)
+    assert found == pytest.approx(ratio, rel=0.25)
 
 
 # -- lines of a part of the rod -------------------------------------------------------------------
 
 
 def partial(span):
-    line = Line("half", parallel, span=span)
-    return bare(FLOATING).with_lines([line], 5e-3)
+    return bare(FLOATING).with_lines([Line("half", parallel, span=span)], 5e-3)
 
 
 @pytest.mark.parametrize("method", ["explicit_euler", "implicit_midpoint"])
@@ -310,7 +303,6 @@ def test_what_is_not_allowed_gets_one_line():
         partial((0.2, np.inf))
     with pytest.raises(UserError, match=r"^space 'rk4': must be one of euler, midpoint$"):
         ImplicitMotion(rod, 20, 0.05, "rk4")
+    flowing = LYING.replace(medium={"density": 1.0, "normal_drag": 1.0, "flow": (0.1, 0.0, 0.0)})
     with pytest.raises(UserError, match=r"this robot has a flow$"):
-        ReferenceRod.of_robot(
-            LYING.replace(medium={"density": 1.0, "normal_drag": 1.0, "flow": (0.1, 0.0, 0.0)})
-        )
+        ReferenceRod.of_robot(flowing)

@@ -24,98 +24,81 @@ _MOST_TERMS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class SpatialNumbers:
-    """Of S segments, n = 6 S strains.
+class SpatialDynamics:
+    """M(q) q'' + C(q, q') q' + g(q) + K q + D q' = generalised force, of n = 6 S strains; see
+    `Lagrangian`.
 
     Attributes:
-        lengths: (S,) rest lengths [m].
+        lengths: (S,) rest lengths of the segments [m].
         mass: (S,) per length [kg/m].
         inertia: (S,) of the section about an axis in its plane, per length [kg m]; about the
             backbone it is twice that.
-        stiffness: (S, 6) E A, G A [N], E I, G J [N m^2] of a section.
-        damping: (S, 6) likewise [N s], [N m^2 s].
+        section_stiffness: (S, 6) E A, G A [N], E I, G J [N m^2]; times the length of the segment it
+            is K, as energy has it.
+        section_damping: (S, 6) likewise [N s], [N m^2 s].
         gravity: (3,) in the frame of the base [m/s^2].
+        points: of the quadrature of each segment.
     """
 
     lengths: np.ndarray
     mass: np.ndarray
     inertia: np.ndarray
-    stiffness: np.ndarray
-    damping: np.ndarray
+    section_stiffness: np.ndarray
+    section_damping: np.ndarray
     gravity: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class _Points:
-    """Of P points of a segment: poses (..., P, 4, 4), body Jacobians (..., P, 6, n), rates."""
-
-    poses: np.ndarray
-    jacobians: np.ndarray
-    rates: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class SpatialDynamics:
-    """M(q) q'' + C(q, q') q' + g(q) + K q + D q' = generalised force; see `Lagrangian`.
-
-    Stiffness and damping are those of a section times the length of its segment, as energy has it.
-
-    Attributes:
-        numbers: of the equations.
-        points: of the quadrature of each segment.
-    """
-
-    numbers: SpatialNumbers
     points: int = 10
 
     @property
     def size(self) -> int:
-        """n = 6 S."""
-        return 6 * len(self.numbers.lengths)
+        return 6 * len(self.lengths)
+
+    @property
+    def stiffness(self) -> np.ndarray:
+        """(n, n) K."""
+        return np.diag((self.lengths[:, None] * self.section_stiffness).ravel())
+
+    @property
+    def damping(self) -> np.ndarray:
+        """(n, n) D."""
+        return np.diag((self.lengths[:, None] * self.section_damping).ravel())
 
     def poses(self, q: np.ndarray, places: np.ndarray) -> np.ndarray:
         """(..., N, 4, 4) of places (N,) of the unloaded backbone, not falling [m]."""
-        at, ends = np.asarray(places, float), np.cumsum(self.numbers.lengths)
-        own = np.minimum(np.searchsorted(ends, at - 1e-12), len(ends) - 1)
-        begins = ends - self.numbers.lengths
-        inside = [at[own == k] - begins[k] for k in range(len(ends))]
-        parts = self._along(q, np.zeros_like(q), inside)
-        return np.concatenate([part.poses for part in parts], axis=-3)
+        ends = np.cumsum(self.lengths)
+        own = np.minimum(np.searchsorted(ends, places - 1e-12), len(ends) - 1)
+        begins = ends - self.lengths
+        inside = [places[own == k] - begins[k] for k in range(len(ends))]
+        return np.concatenate([part[0] for part in self._along(q, 0.0 * q, inside)], axis=-3)
 
-    def inertia(self, q: np.ndarray) -> np.ndarray:
-        """(..., n, n) M."""
-        return self._matrices(q, np.zeros_like(q))[0]
-
-    def coriolis(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """(..., n, n) C; M' - 2 C is skew-symmetric."""
-        return self._matrices(q, rate)[1]
-
-    def gravity_force(self, q: np.ndarray) -> np.ndarray:
-        """(..., n) g, on the left of Lagrange's equations."""
-        return self._matrices(q, np.zeros_like(q))[2]
-
-    def stiffness_matrix(self) -> np.ndarray:
-        """(n, n) K."""
-        return np.diag((self.numbers.lengths[:, None] * self.numbers.stiffness).ravel())
-
-    def damping_matrix(self) -> np.ndarray:
-        """(n, n) D."""
-        return np.diag((self.numbers.lengths[:, None] * self.numbers.damping).ravel())
-
-    def acceleration(self, q: np.ndarray, rate: np.ndarray, force: np.ndarray) -> np.ndarray:
-        """(..., n) the forward dynamics."""
-        inertia, coriolis, gravity = self._matrices(q, rate)
-        left = force - gravity - q @ self.stiffness_matrix() - rate @ self.damping_matrix()
-        left = left - (coriolis @ rate[..., None])[..., 0]
-        solved: np.ndarray = np.linalg.solve(inertia, left[..., None])[..., 0]
-        return solved
+    def matrices(
+        self, q: np.ndarray, rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """M, C (..., n, n), M' - 2 C being skew-symmetric, and g (..., n), on the left."""
+        nodes, shares = np.polynomial.legendre.leggauss(self.points)
+        nodes, shares = 0.5 * (nodes + 1.0), 0.5 * shares
+        n, lead = self.size, q.shape[:-1]
+        inertia, coriolis = np.zeros((*lead, n, n)), np.zeros((*lead, n, n))
+        gravity = np.zeros((*lead, n))
+        parts = self._along(q, rate, [nodes * each for each in self.lengths])
+        for i, (poses, jacobians, rates) in enumerate(parts):
+            m, turn = self.mass[i], self.inertia[i]
+            mass = np.diag([m, m, m, turn, turn, 2.0 * turn])
+            weights = (self.lengths[i] * shares)[:, None, None]
+            ad = _ad((jacobians @ rate[..., None, :, None])[..., 0])
+            gyroscopic = mass @ ad - np.swapaxes(ad, -1, -2) @ mass  # skew, as C needs it
+            left = weights * np.swapaxes(jacobians, -1, -2)
+            inertia += (left @ mass @ jacobians).sum(axis=-3)
+            coriolis += (left @ (mass @ rates + gyroscopic @ jacobians)).sum(axis=-3)
+            load = np.swapaxes(poses[..., :3, :3], -1, -2) @ (m * self.gravity)
+            gravity -= (left[..., :3] @ load[..., None])[..., 0].sum(axis=-2)
+        return inertia, coriolis, gravity
 
     def equilibrium(self, force: np.ndarray) -> np.ndarray:
         """(n,) strains at rest under a force (n,), by Newton's method from the straight robot."""
-        stiff, step = self.stiffness_matrix(), 1e-6 * np.eye(self.size)
+        stiff, step = self.stiffness, 1e-6 * np.eye(self.size)
 
         def left(q: np.ndarray) -> np.ndarray:
-            return q @ stiff + self.gravity_force(q) - force
+            return q @ stiff + self.matrices(q, 0.0 * q)[2] - force
 
         q, slopes, last = np.zeros(self.size), None, np.inf
         for _ in range(_STEPS_OF_NEWTON):
@@ -134,21 +117,17 @@ class SpatialDynamics:
     def simulate(
         self, state: np.ndarray, force: np.ndarray, times: np.ndarray, tolerance: float = 1e-5
     ) -> np.ndarray:
-        """(T, 2 n) strains and rates at times (T,) [s] under a constant force (n,), by Radau.
-
-        Args:
-            state: (2 n,) at the first of the times.
-            force: (n,).
-            times: rising.
-            tolerance: relative, and absolute in SI.
-        """
-        stiff, damp, n = self.stiffness_matrix(), self.damping_matrix(), self.size
+        """(T, 2 n) strains and rates at times (T,) [s], from a state (2 n,) at the first of them,
+        under a constant force (n,), by Radau to a tolerance, relative, and absolute in SI."""
+        stiff, damp, n = self.stiffness, self.damping, self.size
 
         def slope(_: float, y: np.ndarray) -> np.ndarray:
-            return np.r_[y[n:], self.acceleration(y[:n], y[n:], force)]
+            inertia, coriolis, gravity = self.matrices(y[:n], y[n:])
+            left = force - gravity - y[:n] @ stiff - y[n:] @ damp - coriolis @ y[n:]
+            return np.r_[y[n:], np.linalg.solve(inertia, left)]
 
         def derivative(_: float, y: np.ndarray) -> np.ndarray:
-            inertia, coriolis, _g = self._matrices(y[:n], y[n:])  # Newton needs no more than this
+            inertia, coriolis, _g = self.matrices(y[:n], y[n:])  # Newton needs no more than this
             lower = -np.linalg.solve(inertia, np.c_[stiff, damp + 2.0 * coriolis])
             return np.r_[np.c_[np.zeros((n, n)), np.eye(n)], lower]
 
@@ -157,78 +136,33 @@ class SpatialDynamics:
         assert found.success, found.message
         return np.asarray(found.y.T)
 
-    def energy(self, q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """(...,) kinetic energy and that of springs and weight [J]."""
-        moving = 0.5 * np.einsum("...i,...ij,...j->...", rate, self.inertia(q), rate)
-        total = moving + 0.5 * np.einsum("...i,ij,...j->...", q, self.stiffness_matrix(), q)
-        nodes, shares = _quadrature(self.points)
-        numbers = self.numbers
-        parts = self._along(q, np.zeros_like(q), [nodes * each for each in numbers.lengths])
-        for part, length, mass in zip(parts, numbers.lengths, numbers.mass, strict=True):
-            height = part.poses[..., :3, 3] @ numbers.gravity
-            total = total - mass * length * (height @ shares)
-        return np.asarray(total)
-
-    def _matrices(
-        self, q: np.ndarray, rate: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """M, C (..., n, n) and g (..., n)."""
-        numbers = self.numbers
-        q, rate = np.asarray(q, float), np.asarray(rate, float)
-        nodes, shares = _quadrature(self.points)
-        n, lead = self.size, q.shape[:-1]
-        inertia, coriolis = np.zeros((*lead, n, n)), np.zeros((*lead, n, n))
-        gravity = np.zeros((*lead, n))
-        parts = self._along(q, rate, [nodes * each for each in numbers.lengths])
-        for i, part in enumerate(parts):
-            m, turn = numbers.mass[i], numbers.inertia[i]
-            mass = np.diag([m, m, m, turn, turn, 2.0 * turn])
-            weights = (numbers.lengths[i] * shares)[:, None, None]
-            ad = _ad((part.jacobians @ rate[..., None, :, None])[..., 0])
-            gyroscopic = mass @ ad - np.swapaxes(ad, -1, -2) @ mass  # skew, as C needs it
-            left = weights * np.swapaxes(part.jacobians, -1, -2)
-            inertia += (left @ mass @ part.jacobians).sum(axis=-3)
-            coriolis += (left @ (mass @ part.rates + gyroscopic @ part.jacobians)).sum(axis=-3)
-            load = np.swapaxes(part.poses[..., :3, :3], -1, -2) @ (m * numbers.gravity)
-            gravity -= (left[..., :3] @ load[..., None])[..., 0].sum(axis=-2)
-        return inertia, coriolis, gravity
-
-    def _along(self, q: np.ndarray, rate: np.ndarray, inside: list[np.ndarray]) -> list[_Points]:
-        """Points at distances (P,) from the start of each segment."""
-        q, rate = np.asarray(q, float), np.asarray(rate, float)
+    def _along(self, q: np.ndarray, rate: np.ndarray, inside: list[np.ndarray]) -> list[tuple]:
+        """Poses (..., P, 4, 4), body Jacobians (..., P, 6, n) and rates of these, at distances (P,)
+        from the start of each segment."""
         lead = q.shape[:-1]
         pose = np.broadcast_to(np.eye(4), (*lead, 1, 4, 4))
         jacobian = jacobian_rate = np.zeros((*lead, 1, 6, self.size))
         found = []
         for i, places in enumerate(inside):
             own = slice(6 * i, 6 * i + 6)
-            at = np.r_[places, self.numbers.lengths[i]]
+            at = np.r_[places, self.lengths[i]]
             xi, xi_rate = q[..., None, own] + _STRAIGHT, rate[..., None, own]
             flow, sums, flow_rate, sums_rate = _flow(xi, xi_rate, at)
             poses = pose @ _exponential(xi, at)
             jacobians = flow @ jacobian
             rates = flow_rate @ jacobian + flow @ jacobian_rate
             jacobians[..., own], rates[..., own] = sums, sums_rate
-            found.append(_Points(*(each[..., :-1, :, :] for each in (poses, jacobians, rates))))
-            pose, jacobian, jacobian_rate = (
-                each[..., -1:, :, :] for each in (poses, jacobians, rates)
-            )
+            all_ = poses, jacobians, rates
+            found.append(tuple(each[..., :-1, :, :] for each in all_))
+            pose, jacobian, jacobian_rate = (each[..., -1:, :, :] for each in all_)
         return found
-
-
-def _quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre nodes and weights on (0, 1)."""
-    nodes, weights = np.polynomial.legendre.leggauss(points)
-    return 0.5 * (nodes + 1.0), 0.5 * weights
 
 
 def _cross(vectors: np.ndarray) -> np.ndarray:
     """(..., 3, 3) of vectors (..., 3)."""
     x, y, z = np.moveaxis(vectors, -1, 0)
     o = np.zeros_like(x)
-    return np.stack(
-        [np.stack(row, axis=-1) for row in ((o, -z, y), (z, o, -x), (-y, x, o))], axis=-2
-    )
+    return np.stack([np.stack(row, -1) for row in ((o, -z, y), (z, o, -x), (-y, x, o))], axis=-2)
 
 
 def _ad(twists: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from softcr_papers.valadas2024.learning.simulated import simulated_motion
 from softcr_papers.valadas2024.strain.arm import load_strain_arm
 from softcr_tools import cli
 
-ONE = load_strain_arm("pcs_one_segment").numbers
+ONE, KINDS = load_strain_arm("pcs_one_segment").numbers, ("bending", "shear", "axial")
 
 
 def write(path, motion, trajectory, times=None, drop=(), change=None):
@@ -20,7 +20,7 @@ def write(path, motion, trajectory, times=None, drop=(), change=None):
         columns[f"x_{marker + 1}"] = poses[:, marker, 0]
         columns[f"y_{marker + 1}"] = poses[:, marker, 1]
         columns[f"theta_{marker + 1}"] = np.angle(np.exp(1j * poses[:, marker, 2]))
-    for place, name in enumerate(("bending", "shear", "axial")):
+    for place, name in enumerate(KINDS):
         columns[f"torque_{name}_1"] = torques[:, place]
     columns["note"] = ["-"] * len(poses)
     columns = {name: list(map(str, values)) for name, values in columns.items() if name not in drop}
@@ -68,10 +68,7 @@ def test_a_file_holds_what_was_written(motion, tmp_path):
     [
         ({"drop": ["theta_4"]}, "column theta_4 is missing"),
         ({"drop": ["time"]}, "column time is missing"),
-        (
-            {"drop": [f"torque_{name}_1" for name in ("bending", "shear", "axial")]},
-            "without torques no equations",
-        ),
+        ({"drop": [f"torque_{kind}_1" for kind in KINDS]}, "without torques no equations"),
         ({"change": {("x_3", 6): ""}}, "line 8: x_3 = '': must be a finite number"),
         ({"change": {("y_3", 6): "nan"}}, "line 8: y_3 = 'nan': must be a finite number"),
         ({"times": -1e-3 * np.arange(400)}, "frames out of order"),

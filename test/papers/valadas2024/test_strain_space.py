@@ -1,9 +1,8 @@
 """Strains in space: the planar models in a plane, Lagrange's equations, and the exact rod."""
 
 import numpy as np
-import pinocchio as pin
 import pytest
-from strain_space import SpatialDynamics, SpatialNumbers
+from strain_space import SpatialDynamics
 
 from softcr_models import CosseratRod, load_robot
 from softcr_papers.valadas2024.strain.arm import load_strain_arm
@@ -13,26 +12,22 @@ from softcr_papers.valadas2024.strain.kinematics import transforms
 PLANAR = StrainDynamics(load_strain_arm("pcs_two_segments").numbers)
 LENGTHS = PLANAR.numbers.lengths
 IN_PLANE = np.array([4, 0, 2])  # bending about y, shear along x, axial
-_SIGNS = np.array([-1.0, 1.0, 1.0])  # of the plane's angle
+PLACES = np.concatenate([6 * i + IN_PLANE for i in range(2)])
+SIGNS = np.tile([-1.0, 1.0, 1.0], 2)  # of the plane's angle
 
 
 def spatial_twin():
     """The planar robot of two segments in space, its other strains stiff as those in the plane."""
     numbers = PLANAR.numbers
-    order = [1, 1, 2, 0, 0, 0]
     stiffness, damping = (
-        each.reshape(2, 3)[:, order] / LENGTHS[:, None]
+        each.reshape(2, 3)[:, [1, 1, 2, 0, 0, 0]] / LENGTHS[:, None]
         for each in (numbers.stiffness, numbers.damping)
     )
     gravity = 9.81 * np.array([numbers.down[0], 0.0, numbers.down[1]])
-    return SpatialDynamics(
-        SpatialNumbers(LENGTHS, numbers.mass, numbers.inertia, stiffness, damping, gravity)
-    )
+    return SpatialDynamics(LENGTHS, numbers.mass, numbers.inertia, stiffness, damping, gravity)
 
 
 SPACE = spatial_twin()
-PLACES = np.concatenate([6 * i + IN_PLANE for i in range(2)])
-SIGNS = np.tile(_SIGNS, 2)
 
 
 def in_space(planar):
@@ -41,66 +36,20 @@ def in_space(planar):
     return out
 
 
-def random_states(seed, count=3):
-    """Strains and rates of both signs."""
-    random, sizes = np.random.default_rng(seed), np.tile([0.2, 0.2, 0.2, 25.0, 25.0, 25.0], 2)
-    return random.normal(size=(count, 12)) * sizes, random.normal(size=(count, 12)) * 10 * sizes
-
-
 def test_in_a_plane_it_is_the_planar_model():
     random = np.random.default_rng(0)
     q, rate = random.normal(size=(2, 4, 6)) * np.tile([30.0, 0.2, 0.2], 2)
     places = np.linspace(0.0, LENGTHS.sum(), 9)
     wide, moving = in_space(q), in_space(rate)
-    np.testing.assert_allclose(
-        SPACE.poses(wide, places)[..., :3, :], transforms(PLANAR.kinematics.poses(q, places)),
-        atol=1e-12,
-    )  # fmt: skip
-    signs = np.outer(SIGNS, SIGNS)
-    chosen = np.ix_(range(4), PLACES, PLACES)
-    inertia = PLANAR.inertia(q)
-    np.testing.assert_allclose(
-        SPACE.inertia(wide)[chosen] * signs, inertia, atol=1e-10 * np.abs(inertia).max()
-    )
+    poses = transforms(PLANAR.kinematics.poses(q, places))
+    np.testing.assert_allclose(SPACE.poses(wide, places)[..., :3, :], poses, atol=1e-12)
+    inertias, coriolis, gravity = SPACE.matrices(wide, moving)
+    chosen, inertia = np.ix_(range(4), PLACES, PLACES), PLANAR.inertia(q)
+    found = inertias[chosen] * np.outer(SIGNS, SIGNS)
+    np.testing.assert_allclose(found, inertia, atol=1e-10 * np.abs(inertia).max())
     force = (PLANAR.coriolis(q, rate) @ rate[..., None])[..., 0] + PLANAR.gravity_force(q)
-    found = (SPACE.coriolis(wide, moving) @ moving[..., None])[..., 0] + SPACE.gravity_force(wide)
+    found = (coriolis @ moving[..., None])[..., 0] + gravity
     np.testing.assert_allclose(found[:, PLACES] * SIGNS, force, atol=1e-9 * np.abs(force).max())
-
-
-def test_poses_are_exponentials():
-    q, _ = random_states(1)
-    ends = SPACE.poses(q, np.cumsum(LENGTHS))
-    for state, found in zip(q, ends, strict=True):
-        pose = pin.SE3.Identity()
-        for i, length in enumerate(LENGTHS):
-            strain = state[6 * i : 6 * i + 6].copy()
-            strain[2] += 1.0
-            pose = pose * pin.exp6(pin.Motion(length * strain))
-            np.testing.assert_allclose(found[i], pose.homogeneous, atol=1e-12)
-
-
-def test_forces_are_lagranges():
-    """d/dt dT/dq' - dT/dq by differences of M alone, and gravity of the energy."""
-    q, rate = (each[0] for each in random_states(2, 1))
-    scale, small = np.tile([0.2, 0.2, 0.2, 25.0, 25.0, 25.0], 2), 1e-5
-
-    def inertias(direction):
-        return SPACE.inertia(np.stack([q + small * direction, q - small * direction]))
-
-    ahead, behind = inertias(rate)
-    expected = (ahead - behind) / (2.0 * small) @ rate
-    for k, size in enumerate(scale):
-        ahead, behind = inertias(size * np.eye(12)[k])
-        expected[k] -= 0.5 * rate @ (ahead - behind) @ rate / (2.0 * small * size)
-    found = SPACE.coriolis(q, rate) @ rate
-    largest = np.abs(found * scale).max()
-    np.testing.assert_allclose(found * scale, expected * scale, atol=1e-6 * largest)
-    still = np.zeros(12)
-    gravity = SPACE.gravity_force(q) + q @ SPACE.stiffness_matrix()
-    for k, size in enumerate(scale):
-        step = small * size * np.eye(12)[k]
-        slope = (SPACE.energy(q + step, still) - SPACE.energy(q - step, still)) / (2 * small * size)
-        assert gravity[k] * size == pytest.approx(slope * size, abs=1e-7)
 
 
 def rod_and_chain(segments, pressures, **changes):
@@ -110,15 +59,15 @@ def rod_and_chain(segments, pressures, **changes):
     lengths = np.full(segments, robot.length / segments)
     ends = np.cumsum(lengths) / robot.length
     share = robot.tip_mass / (robot.tip_mass_fraction * robot.length)
-    mass = robot.density * robot.segment_areas[0] + share * (
-        ends > 1.0 - robot.tip_mass_fraction + 1e-9
-    )
+    at_the_tip = ends > 1.0 - robot.tip_mass_fraction + 1e-9
+    mass = robot.density * robot.segment_areas[0] + share * at_the_tip
     section = robot.segment_second_moments[0] / robot.segment_areas[0]
     stiffness = np.tile(1.0 / robot.segment_compliances[0], (segments, 1))
     damping = stiffness * robot.segment_relaxation_times[0]
-    numbers = SpatialNumbers(lengths, mass, section * mass, stiffness, damping, -rod.grid.gravity)
+    # short segments need no more points
+    about = lengths, mass, section * mass, stiffness, damping, -rod.grid.gravity, 4
     force = np.outer(lengths, rod.row_actuation[0] @ pressures).ravel()
-    return rod, SpatialDynamics(numbers, points=4), force  # short segments need no more
+    return rod, SpatialDynamics(*about), force
 
 
 PRESSURES = np.array([40e3, 15e3, 5e3])
