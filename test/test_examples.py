@@ -18,7 +18,6 @@ from kit.processes import ROOT, SOFTCR
 from softcr_models.robots.robot import load_robot
 from softcr_runtime.bags.message_bytes import cdr_of, header_stamp, same_content
 from softcr_runtime.bags.reading import Bag
-from softcr_runtime.blocks.guard import MOST_REFUSALS
 from softcr_runtime.blocks.virtual import VirtualExecutor
 from softcr_runtime.settings import command_line
 from softcr_runtime.settings.plugin_settings import settings_class
@@ -43,14 +42,14 @@ def _in_the_repository(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-def softcr(home, command, options):
-    """What the command says of options, in a process that begins in a folder."""
+def softcr(home, command, options, code=0):
+    """What the command says of options, in a process that begins in a folder, by its exit code."""
     words = [f"--{name.replace('_', '-')}={text}" for name, text in options.items()]
     ran = subprocess.run(
         [SOFTCR, *command, *words], capture_output=True, text=True, timeout=400, cwd=home,
         env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.returncode == code, ran.stdout + ran.stderr
     return ran.stdout + ran.stderr
 
 
@@ -170,15 +169,16 @@ def test_a_controller_that_breaks_down_in_a_run_of_nodes_is_one_line_and_vents(t
     given = OUTSIDE | {"controller": mine, "mode": "lockstep", "duration": "2"}
     given |= {"results": str(tmp_path / "results")}
     line = "Mine.tick: ValueError: command [nan nan nan] must be 3 finite numbers [Pa]"
-    said = softcr(ROOT, ["up", "simulation"], given)
+    said = softcr(ROOT, ["up", "simulation"], given, code=1)
     told = [each for each in said.splitlines() if line in each]
-    assert len(told) == 2  # when it happens, and in the report
-    assert re.search(r"\[Pa\], \d+ times$", told[1].rstrip())
+    assert len(told) == 3  # when it happens, in the verdict and in the report
+    assert re.match(r"NOT good: .*\[Pa\], \d+ times; ", told[1])
+    assert re.search(r"\[Pa\], \d+ times$", told[2].rstrip())
     bag = Bag(tmp_path / "results" / "latest")
     counts = {topic: info.count for topic, info in bag.topics.items()}
     assert counts["/pressure/state"] == counts["/mocap/tip/pose"] == 141
     assert counts["/pressure/sent"] == 141
-    assert counts["/pressure/plan"] == 59 + MOST_REFUSALS  # the last of these leads to rest
+    assert counts["/pressure/plan"] == 141  # those that are refused hold, then lead to rest
     last = [message.decode() for message in bag.messages("/pressure/sent")][-1]
     assert list(last.effort) == [0.0, 0.0, 0.0]
 
