@@ -61,7 +61,7 @@ class Small(LifecycleNode):
         return response
 
     def say(self, word):
-        print(f"{time.monotonic():.6f} {self.get_name()} {word}", file=self.said, flush=True)
+        print(self.get_name(), word, file=self.said, flush=True)
         return GOOD
 
     def on_configure(self, state):
@@ -112,11 +112,8 @@ class Small(LifecycleNode):
         if self.behaviour == "leaves and ends":
             sys.exit(2)
 
-    def on_deactivate(self, state):
-        return self.say("deactivate")
-
-    def on_cleanup(self, state):
-        return self.say("cleanup")
+    on_deactivate = lambda self, state: self.say("deactivate")
+    on_cleanup = lambda self, state: self.say("cleanup")
 
 rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
 node = Small()
@@ -142,26 +139,20 @@ def own_domain(monkeypatch, tmp_path):
 class Run:
     """One run of three small nodes under a supervisor in this process.
 
-    `then` are pairs of an event of the run and what to do, in another thread, when it has happened.
+    `then` are pairs of an event of the run and what to do, in another thread, when it has happened;
+    what is `given` are behaviours of nodes and fields of the system.
     """
 
-    def __init__(
-        self, directory, duration=300.0, simulated_time=False, then=(), begin=(), namespace="",
-        **behaviours,
-    ):  # fmt: skip
+    def __init__(self, directory, then=(), together=False, spare="", **given):
         self.directory = directory
-        self._console = Console(record=True, width=200)
+        console = Console(record=True, width=200)
         thread = threading.Thread(target=self._follow, args=(then,), daemon=True)
         thread.start()
-        system = self.system_of(directory, duration, simulated_time, behaviours, begin)
-        system = replace(system, namespace=namespace)
-        self.outcome = Supervisor(system, directory, {"size": 3}, self._console).run()
+        behaviours = {name: given.pop(name, "") for name in NAMES}
+        system = replace(small_system(directory, behaviours, together, spare), **given)
+        self.outcome = Supervisor(system, directory, {"size": 3}, console).run()
         thread.join(1.0)
-        self.out = self._console.export_text()
-
-    @staticmethod
-    def system_of(*arguments):
-        return small_system(*arguments)
+        self.out = console.export_text()
 
     def _follow(self, then):
         for event, action in then:
@@ -174,17 +165,20 @@ class Run:
 
     @property
     def said(self):
-        lines = (self.directory / "said").read_text().splitlines()
-        return [line.split(maxsplit=1)[1] for line in lines]
+        return (self.directory / "said").read_text().splitlines()
 
 
-def small_system(directory, duration, simulated_time, behaviours, begin=()):
+def small_system(directory, behaviours, together, spare):
+    """Three nodes; where they are `together`, watcher and mover are in one process."""
+    (directory / "together.py").write_text(TOGETHER)
+    parts = []
     for name in NAMES:
         (directory / f"{name}.py").write_text(NODES)
-    said = str(directory / "said")
-    nodes = [Part(n, n, {"said": said, "behaviour": behaviours.get(n, "")}) for n in NAMES]
-    activation = ("watcher", "mover", "plant")
-    return System("small", tuple(nodes), activation, duration, simulated_time, "mover", begin)
+        both = together and name != "plant"
+        parameters = {"said": str(directory / "said"), "behaviour": behaviours[name]}
+        part = Part(name, "together" if both else name, parameters, spare=name == spare)
+        parts.append(replace(part, process="both") if both else part)
+    return System("small", tuple(parts), ("watcher", "mover", "plant"), 300.0, False, "mover")
 
 
 def record_of(directory):
@@ -230,14 +224,6 @@ UP_AND_DOWN = [
 ]
 
 
-def test_a_run_begins_when_everybody_asked_has_agreed(tmp_path):
-    run = Run(tmp_path, duration=0.3, begin=("mover/agree",), mover="agrees")
-    assert run.outcome.exit_code == 0
-    assert run.said[5:7] == ["plant activate", "mover asked"]
-    events = [entry["event"] for entry in run.record["events"]]
-    assert events.index("agreed") < events.index("run_started")
-
-
 @pytest.mark.parametrize(
     ("service", "timeout", "why"),
     [("agree", 8.0, "poses are missing"), ("nothing", 1.0, "no such service is running")],
@@ -272,7 +258,7 @@ def test_a_run_goes_up_in_order_and_down_with_the_mover_first(tmp_path, capfd):
 @pytest.mark.parametrize("together", [False, True])
 def test_a_killed_node_ends_the_run_and_stops_the_mover_at_once(tmp_path, capfd, victim, together):
     """The death of a process is the death of all its nodes: of mover and watcher together."""
-    run = (TogetherRun if together else Run)(tmp_path, then=killing(tmp_path, victim))
+    run = Run(tmp_path, then=killing(tmp_path, victim), together=together)
     dead = ["watcher", "mover"] if together and victim == "mover" else [victim]
     line = f"node{'s' * (len(dead) > 1)} {' and '.join(dead)} died (signal 9)"
     assert run.outcome.exit_code == 1
@@ -289,14 +275,7 @@ def test_a_killed_node_ends_the_run_and_stops_the_mover_at_once(tmp_path, capfd,
 
 
 def test_the_death_of_a_spare_node_is_told_and_the_run_goes_on(tmp_path, capfd):
-    class RunWithSpare(Run):
-        @staticmethod
-        def system_of(*arguments):
-            system = small_system(*arguments)
-            parts = [replace(part, spare=part.name == "watcher") for part in system.parts]
-            return replace(system, parts=tuple(parts))
-
-    run = RunWithSpare(tmp_path, duration=1.5, then=killing(tmp_path, "watcher"))
+    run = Run(tmp_path, killing(tmp_path, "watcher"), spare="watcher", duration=1.5)
     assert run.outcome.exit_code == 0
     assert capfd.readouterr().err == ""
     assert "node watcher died (signal 9): the run continues without" in run.out
@@ -314,19 +293,23 @@ def test_two_interrupts_kill_what_hangs(tmp_path, capfd):
     assert not any(is_running(pid_of(tmp_path, name)) for name in NAMES)
 
 
-def test_a_node_that_refuses_is_a_user_error_in_its_own_words(tmp_path, capfd):
-    run = Run(tmp_path, watcher="refuses")
-    line = "node watcher did not configure: file /nowhere: no such file"
+@pytest.mark.parametrize("together", [False, True])
+def test_a_node_that_refuses_is_a_user_error_in_its_own_words(tmp_path, capfd, together):
+    """Those that are configured before it are cleaned up, the other one of its process too."""
+    name = "mover" if together else "watcher"
+    run = Run(tmp_path, together=together, **{name: "refuses"})
+    line = f"node {name} did not configure: file /nowhere: no such file"
     assert (run.outcome.exit_code, run.outcome.ran) == (2, False)
     assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
     assert "no such file" not in run.out  # said once
     assert run.record["error"] == line
-    assert run.said[:2] == ["plant configure", "plant cleanup"]
+    if together:
+        assert "watcher cleanup" in run.said
+    else:
+        assert run.said[:2] == ["plant configure", "plant cleanup"]
 
 
-def test_a_node_that_is_never_active_is_waited_for_no_longer_than_that(
-    tmp_path, capfd, monkeypatch
-):
+def test_a_node_that_is_never_active_is_waited_for_no_longer(tmp_path, capfd, monkeypatch):
     monkeypatch.setitem(run_nodes.CHANGE_TIMEOUTS, run_nodes.ACTIVATE, 1.0)
     monkeypatch.setattr(run_nodes, "EXIT_TIMEOUT", 0.5)
     run = Run(tmp_path, mover="hangs activating")
@@ -375,6 +358,9 @@ def test_one_system_per_namespace_and_nodes_end_with_a_killed_supervisor(tmp_pat
     )  # fmt: skip
     assert (run.outcome.exit_code, run.record["ended_by"]) == (0, "duration")
     assert "watcher: valve 2 is slow" in run.out
+    assert run.said[5:7] == ["plant activate", "mover asked"]
+    events = events_of(run.directory)  # a run begins when everybody asked has agreed
+    assert events.index("agreed") < events.index("run_started")
     assert asked == {"/", "/robot1"}
     assert "run_ended" not in events_of(tmp_path)
     pids = [pid_of(tmp_path, name) for name in NAMES]
@@ -387,7 +373,6 @@ def test_one_system_per_namespace_and_nodes_end_with_a_killed_supervisor(tmp_pat
 # --- several nodes in one process ---------------------------------------------------------------
 
 TOGETHER = '''
-import threading, time
 from pydantic import Field
 from softcr_models.errors import UserError
 from softcr_runtime.ros.node import LoopNode
@@ -405,7 +390,7 @@ class Together(LoopNode):
 
     def say(self, word):
         with open(self.settings.said, "a") as said:
-            print(f"{time.monotonic():.6f} {self.get_name()} {word}", file=said, flush=True)
+            print(self.get_name(), word, file=said, flush=True)
 
     def on_configure_node(self):
         if self.settings.behaviour == "refuses":
@@ -420,31 +405,13 @@ class Together(LoopNode):
     def loop(self, stop):
         stop.wait()
 
-    def on_deactivate_node(self):
-        self.say("deactivate")
-
-    def on_cleanup_node(self):
-        self.say("cleanup")
+    on_deactivate_node = lambda self: self.say("deactivate")
+    on_cleanup_node = lambda self: self.say("cleanup")
 '''
 
 
-def together_system(directory, duration, simulated_time, behaviours, begin=()):
-    """The small system, watcher and mover in one process."""
-    system = small_system(directory, duration, simulated_time, behaviours, begin)
-    (directory / "together.py").write_text(TOGETHER)
-    parts = [
-        part if part.name == "plant" else replace(part, runs="together", process="both")
-        for part in system.parts
-    ]
-    return replace(system, parts=tuple(parts))
-
-
-class TogetherRun(Run):
-    system_of = staticmethod(together_system)
-
-
 def test_nodes_of_one_process_go_up_and_down_in_the_same_order(tmp_path, capfd):
-    run = TogetherRun(tmp_path, duration=0.5, watcher="warns")
+    run = Run(tmp_path, together=True, duration=0.5, watcher="warns")
     assert run.outcome.exit_code == 0
     assert run.said[:12] == UP_AND_DOWN
     assert "watcher: valve 2 is slow" in run.out
@@ -471,9 +438,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize(("behaviours", "code", "line"), ENDINGS)
-def test_each_way_to_fail_is_one_line_and_an_exit_code(
-    tmp_path, capfd, monkeypatch, behaviours, code, line
-):
+def test_a_failure_is_a_line_and_an_exit_code(tmp_path, capfd, monkeypatch, behaviours, code, line):
     if line.startswith("node watcher stopped"):
         monkeypatch.setattr(supervisor, "LEAVE_TIME", 0.3)
     begin = ("mover/agree",) if "agrees and vents" in behaviours.values() else ()
@@ -483,11 +448,3 @@ def test_each_way_to_fail_is_one_line_and_an_exit_code(
     if begin:
         assert (run.outcome.ran, run.record["ended_by"]) == (True, "failure")
         assert "mover cleanup" in run.said
-
-
-def test_one_node_of_a_process_that_refuses_is_told_in_its_own_words(tmp_path, capfd):
-    run = TogetherRun(tmp_path, mover="refuses")
-    line = "node mover did not configure: file /nowhere: no such file"
-    assert run.outcome.exit_code == 2
-    assert capfd.readouterr().err.splitlines() == [f"softcr: error: {line}"]
-    assert "watcher cleanup" in run.said
