@@ -15,11 +15,10 @@ inside the basis functions, both as in the authors' public code. `basis` has no 
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from softcr_models.errors import UserError
 from softcr_papers.valadas2024.strain.numbers import StrainNumbers
@@ -34,6 +33,7 @@ ADDED_INERTIA = 5e-6
 """What the authors' public code of two segments adds to the diagonal of a predicted M."""
 
 _LOST = 1e4  # strain beyond which a prediction has run away
+_STEP = 1e-4  # of predictions, as in the authors' public code [s]
 
 Key = tuple[tuple[int, ...], tuple[int, ...], int, int]
 """Powers (3 S) of the strains, multiples (S) of kappa l in an exponential, power of u, multiple of
@@ -87,7 +87,7 @@ class MonomialBasis:
             strains, rates, accelerations: (..., n); no bending may be 0.
         """
         count, n = self.powers.shape
-        values, slopes = self._values(strains)
+        values, slopes = self.values_and_slopes(strains)
         out = np.zeros((*strains.shape, count + n))
         np.negative(np.moveaxis(slopes, -1, -2), out=out[..., :count])
         moving = np.flatnonzero(self.rates[:, 0] >= 0)
@@ -100,7 +100,7 @@ class MonomialBasis:
         out[..., range(n), range(count, count + n)] = rates
         return out
 
-    def _values(self, strains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def values_and_slopes(self, strains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Monomials (..., F) without their rates, and derivatives (..., F, n) by the strains."""
         angles = (strains[..., 0::3] * self.lengths) @ self.turns.T
         cos, sin = np.cos(angles), np.sin(angles)
@@ -149,7 +149,7 @@ class MonomialFit:
     def predicted(
         self, start: np.ndarray, torques: np.ndarray, hold: float, added_inertia: float = 0.0
     ) -> np.ndarray:
-        """(T + 1, n) strains of a motion from rest; NaN from where it runs away or stops.
+        """(T + 1, n) strains of a motion from rest; NaN from where it runs away.
 
         Args:
             start: (n,) strains.
@@ -157,29 +157,54 @@ class MonomialFit:
             hold: that time [s].
             added_inertia: to the diagonal of M.
         """
-        n = len(start)
-        units, added = np.vstack([np.zeros(n), np.eye(n)]), added_inertia * np.eye(n)
-        state, out = np.r_[start, np.zeros(n)], np.full((len(torques) + 1, n), np.nan)
-        out[0] = start
+        n, basis = len(start), self.basis
+        moving = np.flatnonzero(basis.rates[:, 0] >= 0)
+        a, b = basis.rates[moving].T
+        # of a frame: M, and what the rates and the strains make of each pair of rates
+        pairs = np.zeros((2, n, len(moving)))
+        pairs[0, a, range(len(moving))] = pairs[1, b, range(len(moving))] = 1.0
+        values = self.values[: len(basis.powers)]
+        damping, stiffness = self.values[len(basis.powers) :], self.stiffness
+        added = added_inertia * np.eye(n)
 
-        def motion(_time: float, now: np.ndarray, torque: np.ndarray) -> np.ndarray:
-            seen = np.copysign(np.maximum(np.abs(now[:n:3]), LEAST_PREDICTED), now[:n:3])
-            strains = now[:n].copy()
-            strains[::3] = seen
-            told = self.torque(np.tile(strains, (n + 1, 1)), np.tile(now[n:], (n + 1, 1)), units)
-            left = torque - told[0] - self.stiffness * (now[:n] - strains)  # springs see it all
-            inertia = (told[1:] - told[0]).T + added
-            return np.r_[now[n:], np.linalg.solve(inertia, left)]
-
-        for k, torque in enumerate(torques):
-            found = solve_ivp(
-                motion, (0.0, hold), state, "Radau", rtol=1e-5, atol=1e-6, args=(torque,)
+        def motion(state: np.ndarray, torque: np.ndarray) -> np.ndarray:
+            strains, rates = state[:n].copy(), state[n:]
+            strains[::3] = np.copysign(
+                np.maximum(np.abs(strains[::3]), LEAST_PREDICTED), strains[::3]
             )
-            state = found.y[:, -1]
-            if found.status or not np.abs(state[:n]).max() < _LOST:
+            found, slopes = basis.values_and_slopes(strains)
+            one = (pairs[0] * (values * found)[moving]) @ pairs[1].T
+            weighed = values[:, None] * slopes
+            change = weighed[moving] @ rates
+            force = torque - damping * rates - stiffness * (state[:n] - strains)
+            force += weighed.sum(axis=0) - weighed[moving].sum(axis=0)
+            force += (rates[a] * rates[b]) @ weighed[moving]
+            force -= pairs[0] @ (change * rates[b]) + pairs[1] @ (change * rates[a])
+            return np.r_[rates, np.linalg.solve(one + one.T + added, force)]
+
+        state, out = np.r_[start, np.zeros(n)], np.full((len(torques) + 1, n), np.nan)
+        out[0], steps = start, max(round(hold / _STEP), 1)
+        for k, torque in enumerate(torques):
+            with np.errstate(all="ignore"):  # of one that runs away
+                for _ in range(steps):
+                    state = _stepped(motion, state, torque, hold / steps)
+            if not np.abs(state[:n]).max() < _LOST:
                 break
             out[k + 1] = state[:n]
         return out
+
+
+def _stepped(
+    motion: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    state: np.ndarray, torque: np.ndarray, step: float,
+) -> np.ndarray:  # fmt: skip
+    """A step [s] of the classical Runge-Kutta method."""
+    one = motion(state, torque)
+    two = motion(state + 0.5 * step * one, torque)
+    three = motion(state + 0.5 * step * two, torque)
+    four = motion(state + step * three, torque)
+    stepped: np.ndarray = state + step / 6.0 * (one + 2.0 * (two + three) + four)
+    return stepped
 
 
 def learn_monomials(
