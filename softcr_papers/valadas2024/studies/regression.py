@@ -148,8 +148,9 @@ def run(cell: Cell) -> Result:
     chain = StrainKinematics(true.lengths)
     shapes = {"robot": chain.poses(strains, places), "model": chain.poses(predicted, places)}
     tip = mean_errors(shapes["model"][:, -1], shapes["robot"][:, -1])
-    if not np.isfinite(tip).all():
-        return result | {"note": note, "runs that diverge": 100.0}
+    result["runs that diverge"] = 100.0 * (not np.isfinite(tip).all())
+    if result["runs that diverge"]:
+        return result | {"note": note}
     kept = {f"{who}_tip": each[:, -1] for who, each in shapes.items()}
     kept |= {f"{who}_stills": each[::_STILL, :, :2] for who, each in shapes.items()}
     return result | kept | {"tip": 1e3 * tip[0], "angle": tip[1], "note": note}
