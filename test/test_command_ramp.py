@@ -120,12 +120,3 @@ def test_what_is_optimised_while_recovering_hardly_moves_what_follows():
         horizon.observe(seen)
         sent = horizon.remember(np.tile(steady + more, (4, 1)), seen)
     assert sent[2:] == pytest.approx(np.tile(steady, (len(sent) - 2, 1)), abs=0.1 * more)
-
-
-@pytest.mark.filterwarnings("error")
-def test_an_enormous_command_rises_at_the_limits_rate():
-    limits = ROBOT.pressure_limits
-    setpoint = Setpoint(limits, 3, PERIOD, 2e5)
-    setpoint.command(np.full(3, 1e308))
-    rise = min(limits.maximum, limits.maximum_rate * PERIOD)
-    assert setpoint.advance(Action.NONE, PERIOD) == pytest.approx(rise)

@@ -54,8 +54,7 @@ class Setpoint:
             self.refused += 1
             return
         self._target = pressures.tolist()
-        with np.errstate(over="ignore"):  # the limits' rate is the slope of enormous commands
-            self._slopes = (np.abs(pressures - self.pressures) / self._command_period).tolist()
+        self._slopes = (np.abs(pressures - self.pressures) / self._command_period).tolist()
 
     def advance(self, action: Action, dt: float) -> np.ndarray:
         """The pressures (m,) [Pa] of the next fast cycle, `dt` [s] after the last."""
