@@ -66,25 +66,6 @@ def actuation_by_quadrature(
     return columns
 
 
-def thread_lengths(
-    q: np.ndarray,
-    rest_lengths: np.ndarray,
-    radius: float,
-    routes: list[Route],
-    ends: np.ndarray,
-    order: int = 12,
-) -> np.ndarray:
-    """(a,) lengths [m] of threads from the base to their ends, (47); arguments as above."""
-    lengths = np.zeros(len(routes))
-    for thread, (route, end) in enumerate(zip(routes, ends, strict=True)):
-        for section, (places, weights) in enumerate(_nodes(rest_lengths, end, order)):
-            basis = strain_basis(rest_lengths[section], radius)
-            strain = basis @ q[3 * section : 3 * section + 3] + _REST_STRAIN
-            tangents, _ = _threads(strain, route, places)
-            lengths[thread] += weights @ np.linalg.norm(tangents, axis=1)
-    return lengths
-
-
 def _nodes(rest_lengths: np.ndarray, end: float, order: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Abscissae (k,) and weights (k,) of each section's covered part [m]."""
     points, weights = np.polynomial.legendre.leggauss(order)
