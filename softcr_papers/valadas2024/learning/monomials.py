@@ -29,9 +29,6 @@ LEAST_LEARNED = 3.0
 LEAST_PREDICTED = 6.0
 """Bending of each segment that the basis functions of a prediction see at least [rad/m]."""
 
-ADDED_INERTIA = 5e-6
-"""What the authors' public code of two segments adds to the diagonal of a predicted M."""
-
 _LOST = 1e4  # strain beyond which a prediction has run away
 _STEP = 1e-4  # of predictions, as in the authors' public code [s]
 
@@ -146,16 +143,13 @@ class MonomialFit:
         torques: np.ndarray = self.basis.columns(strains, rates, accelerations) @ self.values
         return torques
 
-    def predicted(
-        self, start: np.ndarray, torques: np.ndarray, hold: float, added_inertia: float = 0.0
-    ) -> np.ndarray:
+    def predicted(self, start: np.ndarray, torques: np.ndarray, hold: float) -> np.ndarray:
         """(T + 1, n) strains of a motion from rest; NaN from where it runs away.
 
         Args:
             start: (n,) strains.
             torques: (T, n), each held for a time.
             hold: that time [s].
-            added_inertia: to the diagonal of M.
         """
         n, basis = len(start), self.basis
         moving = np.flatnonzero(basis.rates[:, 0] >= 0)
@@ -165,7 +159,6 @@ class MonomialFit:
         pairs[0, a, range(len(moving))] = pairs[1, b, range(len(moving))] = 1.0
         values = self.values[: len(basis.powers)]
         damping, stiffness = self.values[len(basis.powers) :], self.stiffness
-        added = added_inertia * np.eye(n)
 
         def motion(state: np.ndarray, torque: np.ndarray) -> np.ndarray:
             strains, rates = state[:n].copy(), state[n:]
@@ -180,7 +173,7 @@ class MonomialFit:
             force += weighed.sum(axis=0) - weighed[moving].sum(axis=0)
             force += (rates[a] * rates[b]) @ weighed[moving]
             force -= pairs[0] @ (change * rates[b]) + pairs[1] @ (change * rates[a])
-            return np.r_[rates, np.linalg.solve(one + one.T + added, force)]
+            return np.r_[rates, np.linalg.solve(one + one.T, force)]
 
         state, out = np.r_[start, np.zeros(n)], np.full((len(torques) + 1, n), np.nan)
         out[0], steps = start, max(round(hold / _STEP), 1)
@@ -238,8 +231,8 @@ def learn_monomials(
     return MonomialFit(basis, values, float(far.mean()))
 
 
-def monomial_basis(lengths: np.ndarray, down: np.ndarray | None = None) -> MonomialBasis:
-    """The library of segments of these lengths (S,) [m]; `down` (2,) is along gravity.
+def monomial_basis(lengths: np.ndarray) -> MonomialBasis:
+    """The library of segments of these lengths (S,) [m]; gravity is along the straight robot.
 
     Raises:
         UserError: there are more than three segments, which have too many monomials to regress.
@@ -248,7 +241,6 @@ def monomial_basis(lengths: np.ndarray, down: np.ndarray | None = None) -> Monom
     segments, n = len(lengths), 3 * len(lengths)
     if not 1 <= segments <= 3:
         raise UserError(f"monomials of {segments} segments: must be 1 to 3")
-    along = np.array([0.0, 1.0]) if down is None else np.asarray(down, float)
     found: dict[_Name, np.ndarray] = defaultdict(lambda: np.zeros((3, segments)))
     for i in range(segments):
         point = _point(i, lengths)
@@ -260,8 +252,8 @@ def monomial_basis(lengths: np.ndarray, down: np.ndarray | None = None) -> Monom
                 energy = _integral(_product(_conjugate(one), other), i, lengths)
                 for monomial, value in _real(energy, (a, b)):
                     found[monomial][kind, i] += half * value
-        # Re(conj(down) p), the way along gravity, is minus the potential of a unit weight
-        way = _product({_key(n, segments): complex(along[0], -along[1])}, point)
+        # Re(conj(i) p), the way along gravity, is minus the potential of a unit weight
+        way = _product({_key(n, segments): -1j}, point)
         for monomial, value in _real(_integral(way, i, lengths), None):
             found[monomial][2, i] += value
     kept = {
